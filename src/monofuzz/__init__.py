@@ -1,0 +1,74 @@
+"""Where does more memory make a rematerialised training step fail, or slow it down?
+
+The names listed in ``__all__`` are the public interface. They are looked up when first used, so
+that ``import monofuzz`` costs next to nothing: compilers and plotting libraries are imported by
+the call that needs them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from monofuzz.errors import MonofuzzError as MonofuzzError
+    from monofuzz.replay import Outcome as Outcome
+    from monofuzz.replay import peak_memory as peak_memory
+    from monofuzz.replay import policy as policy
+    from monofuzz.replay import replay as replay
+    from monofuzz.search import Map as Map
+    from monofuzz.search import map_budgets as map_budgets
+    from monofuzz.trace import Trace as Trace
+    from monofuzz.trace import load as load
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Map": "monofuzz.search",
+    "MonofuzzError": "monofuzz.errors",
+    "Outcome": "monofuzz.replay",
+    "Trace": "monofuzz.trace",
+    "load": "monofuzz.trace",
+    "map_budgets": "monofuzz.search",
+    "peak_memory": "monofuzz.replay",
+    "policy": "monofuzz.replay",
+    "replay": "monofuzz.replay",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+
+
+class _CallablePackage(ModuleType):
+    """A subpackage that is also the function of its own name: ``monofuzz.replay(...)``."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = getattr(self, self.__name__.rpartition(".")[2])
+        return function(*args, **kwargs)
+
+
+class _Package(ModuleType):
+    """This package: importing ``monofuzz.replay`` must not hide the function of that name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, ModuleType) and name in _HOMES:
+            value.__class__ = _CallablePackage
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'monofuzz' has no attribute {name!r}")
+    home = importlib.import_module(_HOMES[name])
+    # Importing a subpackage binds its name here already, as a callable package.
+    if name not in globals():
+        globals()[name] = getattr(home, name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,1 @@
+"""What a person looks at: figures and pages made from maps and outcomes."""
