@@ -1,0 +1,8 @@
+"""What is replayed: traces, where they come from and how they are kept."""
+
+from __future__ import annotations
+
+from monofuzz.trace.library import load
+from monofuzz.trace.model import COMPUTE, GET, PIN, RELEASE, Trace, TraceMeta
+
+__all__ = ["COMPUTE", "GET", "PIN", "RELEASE", "Trace", "TraceMeta", "load"]

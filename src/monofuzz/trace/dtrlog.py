@@ -1,0 +1,536 @@
+"""Reading the logs of DTR: one JSON object a line, as the prototype's PyTorch wrote them.
+
+The format and its meaning are described in docs/trace-formats.md. Logs are hostile until read:
+each refusal is a `TraceError` with file, line and field.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final, NoReturn
+
+import msgspec
+import numpy as np
+
+from monofuzz.errors import TraceError
+from monofuzz.trace.files import Source, read_content
+from monofuzz.trace.model import (
+    COMPUTE,
+    GET,
+    MAX_COMMANDS,
+    MAX_COST,
+    MAX_OPERATORS,
+    MAX_SIZE,
+    MAX_TOTAL,
+    PIN,
+    RELEASE,
+    LogNames,
+    Trace,
+    TraceMeta,
+)
+
+__all__ = ["MAX_LINE_BYTES", "parse", "read"]
+
+MAX_LINE_BYTES: Final = 4 * 2**20
+"""Longest line of a log."""
+
+_Integer = int | float | str
+
+
+class _Constant(msgspec.Struct, tag_field="INSTRUCTION", tag="CONSTANT", gc=False):
+    NAME: str
+
+
+class _Memory(msgspec.Struct, tag_field="INSTRUCTION", tag="MEMORY", gc=False):
+    NAME: str
+    MEMORY: _Integer
+
+
+class _Alias(msgspec.Struct, tag_field="INSTRUCTION", tag="ALIAS", gc=False):
+    NAME: str
+    ALIAS: _Integer
+
+
+class _Call(msgspec.Struct, tag_field="INSTRUCTION", tag="CALL"):
+    NAME: str
+    ARGS: list[str]
+    RESULT: list[str]
+    TIME: _Integer
+
+
+class _Mutate(msgspec.Struct, tag_field="INSTRUCTION", tag="MUTATE"):
+    NAME: str
+    ARGS: list[str]
+    MUTATE: list[int]
+    TIME: _Integer
+
+
+class _Copy(msgspec.Struct, tag_field="INSTRUCTION", tag="COPY", gc=False):
+    DST: str
+    SRC: str
+
+
+class _CopyFrom(msgspec.Struct, tag_field="INSTRUCTION", tag="COPY_FROM", gc=False):
+    DST: str
+    SRC: str
+
+
+class _Release(msgspec.Struct, tag_field="INSTRUCTION", tag="RELEASE", gc=False):
+    NAME: str
+
+
+class _Annotate(msgspec.Struct, tag_field="INSTRUCTION", tag="ANNOTATE", gc=False):
+    ANNOTATION: str
+
+
+_Instruction = (
+    _Constant | _Memory | _Alias | _Call | _Mutate | _Copy | _CopyFrom | _Release | _Annotate
+)
+_DECODE = msgspec.json.Decoder(_Instruction).decode
+_KINDS: Final = (
+    _Constant, _Memory, _Alias, _Call, _Mutate, _Copy, _CopyFrom, _Release, _Annotate,
+)  # fmt: skip
+_TAGS: Final = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
+
+
+def read(source: Source, *, member: str | None = None) -> Trace:
+    """Read a DTR log from a path or file object, also through .zip, .gz, .xz and .zst.
+
+    ``member`` names the log in a zip that holds several. Raises `TraceError`.
+    """
+    content = read_content(source, member=member)
+    return parse(content.data, file=content.label, name=content.stem)
+
+
+def parse(data: bytes, *, file: str = "<log>", name: str = "") -> Trace:
+    """The trace that the text of a DTR log describes.
+
+    ``file`` is used in error messages, ``name`` becomes the trace's. Raises `TraceError`.
+    """
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    try:
+        return _Reader(data, file, name).trace()
+    except MemoryError:
+        raise TraceError("the log is too large for the memory there is", file=file) from None
+
+
+class _Reader:
+    """One log being read: where it is, which names there are, and the arrays so far."""
+
+    def __init__(self, data: bytes, file: str, name: str) -> None:
+        self.data = data
+        self.file = file
+        self.name = name
+        self.offset = 0
+        self.line = 0
+        self.blank = 0
+        self.ended = False
+
+        self.bound: dict[str, int] = {}  # name -> tensor; the order is that of first binding
+        self.name_id: dict[str, int] = {}
+        self.references: list[int] = []  # of each tensor
+        self.shared: list[int] = []  # references of each storage, at its root's id
+        self.storage_size: list[int] = []  # at its root's id
+        self.total_size = 0
+        self.total_cost = 0
+
+        self.op_cost: list[int] = []
+        self.op_constant: list[bool] = []
+        self.op_label: list[str] = []
+        self.arg_ptr = [0]
+        self.args: list[int] = []
+        self.out_ptr = [0]
+        self.size: list[int] = []
+        self.root: list[int] = []
+        self.command: list[int] = []
+        self.operand: list[int] = []
+        self.of_tensor: list[int] = []
+        self.of_command: list[int] = []
+        self.form: list[int] = []
+
+    def refuse(self, problem: str, field: str | None = None, line: int | None = None) -> NoReturn:
+        raise TraceError(problem, file=self.file, line=line or self.line, field=field)
+
+    # -- lines ---------------------------------------------------------------------------------
+
+    def next(self) -> _Instruction | None:
+        """The next instruction; None at the end of the log."""
+        data = self.data
+        while True:
+            start = self.offset
+            if start >= len(data):
+                return None
+            self.line += 1
+            end = data.find(b"\n", start, start + MAX_LINE_BYTES + 1)
+            if end < 0:
+                end = len(data)
+                if end - start > MAX_LINE_BYTES:
+                    self.refuse(
+                        f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB; "
+                        "a log has one instruction a line"
+                    )
+                self.ended = True
+            self.offset = end + 1
+            text = data[start:end]
+            try:
+                instruction = _DECODE(text)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+                if not text.strip():
+                    self.blank = self.blank or self.line
+                    continue
+                self.explain(text)
+            if self.blank:
+                self.refuse("an empty line in the middle of the log: delete it", line=self.blank)
+            return instruction
+
+    def explain(self, text: bytes) -> NoReturn:
+        """Say why a line is no instruction."""
+        if b"\0" in text:
+            self.refuse("this is binary data, not a DTR log")
+        try:
+            text.decode("utf-8")
+        except UnicodeDecodeError:
+            self.refuse("this is not UTF-8 text, so not a DTR log")
+        try:
+            found = msgspec.json.decode(text)
+        except RecursionError:
+            self.refuse("JSON nested too deeply; an instruction is a flat object")
+        except (msgspec.MsgspecError, ValueError) as error:
+            if self.ended and text.lstrip().startswith(b"{"):
+                self.refuse("the log ends in the middle of this line: copy or record it again")
+            self.refuse(f"not JSON ({_inline(str(error))}); a log has one JSON object a line")
+        if not isinstance(found, dict):
+            self.refuse(f"the line is {_a_kind(found)}, expected a JSON object")
+        if "INSTRUCTION" not in found:
+            self.refuse("the object has no INSTRUCTION", "INSTRUCTION")
+        tag = found["INSTRUCTION"]
+        kind = _TAGS.get(tag) if isinstance(tag, str) else None
+        if kind is None:
+            shown = _inline(repr(tag))
+            self.refuse(f"unknown instruction {shown}; known: {', '.join(_TAGS)}", "INSTRUCTION")
+        for key in kind.__struct_fields__:
+            if key not in found:
+                self.refuse(f"{tag} without {key}", key)
+        for key, wanted in kind.__annotations__.items():
+            self.explain_value(tag, key, found[key], str(wanted))
+        self.refuse("this is not an instruction of a DTR log")
+
+    def explain_value(self, tag: str, key: str, value: object, wanted: str) -> None:
+        if wanted == "str":
+            if not isinstance(value, str):
+                self.refuse(f"{key} of {tag} is {_a_kind(value)}, expected text", key)
+        elif wanted.startswith("list"):
+            if not isinstance(value, list):
+                self.refuse(f"{key} of {tag} is {_a_kind(value)}, expected a list", key)
+            inner, word = (str, "text") if "str" in wanted else (int, "an index")
+            for i, item in enumerate(value):
+                if not isinstance(item, inner) or isinstance(item, bool):
+                    self.refuse(
+                        f"{key} of {tag} holds {_a_kind(item)}, expected {word}", f"{key}[{i}]"
+                    )
+        elif isinstance(value, bool) or not isinstance(value, int | float | str):
+            self.refuse(f"{key} of {tag} is {_a_kind(value)}, expected an integer", key)
+
+    def integer(self, value: _Integer, field: str) -> int:
+        """An integer as logs write it: text of an integer, or a number, cut to its whole part."""
+        if type(value) is str:
+            if _DECIMAL.fullmatch(value):
+                return int(value)
+            return self.odd_text(value, field)
+        if type(value) is float and not math.isfinite(value):
+            self.refuse(f"{field} is {value}, expected an integer", field)
+        return int(value)
+
+    def odd_text(self, value: str, field: str) -> int:
+        stripped = value.strip()
+        if _DECIMAL.fullmatch(stripped):
+            return int(stripped)
+        shown = _inline(repr(value))
+        self.refuse(f"{field} is {shown}, expected a decimal integer", field)
+
+    def amount(self, value: _Integer, field: str, limit: int, unit: str) -> int:
+        number = self.integer(value, field)
+        if number < 0:
+            self.refuse(f"{field} is negative; it counts {unit}", field)
+        if number > limit:
+            self.refuse(f"{field} is above 2**48 {unit}", field)
+        return number
+
+    # -- instructions --------------------------------------------------------------------------
+
+    def trace(self) -> Trace:
+        self.skip_to_start()
+        while (instruction := self.next()) is not None:
+            kind = type(instruction)
+            if kind is _Release:
+                self.release(instruction)  # type: ignore[arg-type]
+            elif kind is _Copy:
+                self.copy(instruction)  # type: ignore[arg-type]
+            elif kind is _Call:
+                self.call(instruction)  # type: ignore[arg-type]
+            elif kind is _Constant:
+                self.constant(instruction)  # type: ignore[arg-type]
+            elif kind is _Mutate:
+                self.mutate(instruction)  # type: ignore[arg-type]
+            elif kind is _CopyFrom:
+                self.copy_from(instruction)  # type: ignore[arg-type]
+            elif kind is not _Annotate:
+                word = "MEMORY" if kind is _Memory else "ALIAS"
+                self.refuse(f"{word} that is not directly behind a CALL or CONSTANT", "INSTRUCTION")
+        if not self.op_cost:
+            self.refuse("the log computes nothing: no CONSTANT, CALL or MUTATE", line=1)
+        return self.finish()
+
+    def skip_to_start(self) -> None:
+        """Go behind the first START; to the first line if there is none."""
+        while (instruction := self.next()) is not None:
+            if type(instruction) is _Annotate and instruction.ANNOTATION == "START":
+                return
+        self.offset = self.line = self.blank = 0
+        self.ended = False
+
+    def follower(self, kind: type[_Memory | _Alias], name: str, opener: str, line: int) -> _Integer:
+        """The value of the MEMORY or ALIAS line that has to come next, for ``name``."""
+        word = "MEMORY" if kind is _Memory else "ALIAS"
+        found = self.next()
+        if found is None:
+            self.refuse(
+                f"the log ends before the {word} of {_inline(name)}, which {opener} in line {line} "
+                "announces: copy or record it again"
+            )
+        if type(found) is not kind:
+            tag = type(found).__struct_config__.tag
+            self.refuse(f"expected the {word} of {_inline(name)}, found {tag}", "INSTRUCTION")
+        if found.NAME != name:
+            self.refuse(
+                f"{word} of {_inline(found.NAME)}, expected that of {_inline(name)}", "NAME"
+            )
+        return found.MEMORY if isinstance(found, _Memory) else found.ALIAS
+
+    def constant(self, instruction: _Constant) -> None:
+        name = instruction.NAME
+        if name in self.bound:
+            self.refuse(f"CONSTANT binds {_inline(name)}, which is bound already", "NAME")
+        memory = self.follower(_Memory, name, "CONSTANT", self.line)
+        size = self.amount(memory, "MEMORY", MAX_SIZE, "bytes")
+        tensor = self.tensor(size, len(self.root))
+        self.bind(name, tensor)
+        self.operator("constant", 0, [], constant=True)
+        self.emit(PIN, tensor, -1)
+
+    def call(self, instruction: _Call) -> None:
+        line, results = self.line, instruction.RESULT
+        if not results:
+            self.refuse("CALL without a result", "RESULT")
+        for i, name in enumerate(results):
+            if name in self.bound:
+                self.refuse(f"CALL binds {_inline(name)}, which is bound already", f"RESULT[{i}]")
+        if len(results) > 1 and len(set(results)) < len(results):
+            self.refuse("CALL names a result twice", "RESULT")
+        arguments = self.arguments(instruction.ARGS)
+        cost = self.cost(instruction.TIME)
+        first = len(self.root)
+        opener = f"CALL {_inline(instruction.NAME)}"
+        for i, name in enumerate(results):
+            memory = self.follower(_Memory, name, opener, line)
+            size = self.amount(memory, "MEMORY", MAX_SIZE, "bytes")
+            alias = self.integer(self.follower(_Alias, name, opener, line), "ALIAS")
+            if alias == -1:
+                self.tensor(size, first + i)
+            elif 0 <= alias < len(arguments):
+                self.tensor(0, self.root[arguments[alias]])
+            else:
+                self.refuse(
+                    f"ALIAS is {alias}, expected -1 or an index into the {len(arguments)} ARGS "
+                    f"of line {line}",
+                    "ALIAS",
+                )
+        for i, name in enumerate(results):
+            self.bind(name, first + i)
+        self.operator(instruction.NAME, cost, arguments)
+
+    def mutate(self, instruction: _Mutate) -> None:
+        indices = instruction.MUTATE
+        if not indices:
+            self.refuse("MUTATE that replaces none of its arguments", "MUTATE")
+        arguments = self.arguments(instruction.ARGS)
+        for i, index in enumerate(indices):
+            if not 0 <= index < len(arguments):
+                self.refuse(f"index {index} is outside the {len(arguments)} ARGS", f"MUTATE[{i}]")
+        replaced = [arguments[index] for index in indices]
+        if len(replaced) > 1 and len(set(replaced)) < len(replaced):
+            self.refuse("MUTATE replaces the same tensor twice", "MUTATE")
+        cost = self.cost(instruction.TIME)
+        first = len(self.root)
+        for i, old in enumerate(replaced):
+            self.tensor(self.storage_size[self.root[old]], first + i)
+        self.operator(instruction.NAME, cost, arguments, form=LogNames.MUTATE)
+        for i, index in enumerate(indices):
+            name = instruction.ARGS[index]
+            self.of_tensor.append(self.name_id[name])
+            self.bound[name] = first + i
+            self.drop(replaced[i], name, "MUTATE", f"MUTATE[{i}]", LogNames.MUTATE)
+
+    def copy(self, instruction: _Copy) -> None:
+        name = instruction.DST
+        if name in self.bound:
+            self.refuse(f"COPY binds {_inline(name)}, which is bound already", "DST")
+        tensor = self.bound.get(instruction.SRC, -1)
+        self.share(tensor, instruction.SRC, "COPY")
+        self.bound[name] = tensor
+        number = self.name_id[name] = len(self.name_id)
+        self.emit(GET, tensor, number)
+
+    def copy_from(self, instruction: _CopyFrom) -> None:
+        old = self.bound.get(instruction.DST, -1)
+        if old < 0:
+            self.refuse(f"COPY_FROM into {_inline(instruction.DST)}, which is not defined", "DST")
+        tensor = self.bound.get(instruction.SRC, -1)
+        if tensor == old:
+            self.check_shared(tensor, instruction.SRC, "COPY_FROM")
+            return
+        self.drop(old, instruction.DST, "COPY_FROM", "DST", LogNames.COPY_FROM)
+        self.share(tensor, instruction.SRC, "COPY_FROM")
+        self.bound[instruction.DST] = tensor
+        self.emit(GET, tensor, self.name_id[instruction.DST], LogNames.COPY_FROM)
+
+    def release(self, instruction: _Release) -> None:
+        tensor = self.bound.get(instruction.NAME, -1)
+        if tensor >= 0:
+            self.drop(tensor, instruction.NAME, "RELEASE", "NAME", LogNames.PLAIN)
+
+    # -- what they are made of -----------------------------------------------------------------
+
+    def arguments(self, names: list[str]) -> list[int]:
+        try:
+            return [self.bound[name] for name in names]
+        except KeyError:
+            i = next(i for i, name in enumerate(names) if name not in self.bound)
+            self.refuse(
+                f"argument {_inline(names[i])} is not defined before this line", f"ARGS[{i}]"
+            )
+
+    def cost(self, time: _Integer) -> int:
+        cost = self.amount(time, "TIME", MAX_COST, "nanoseconds")
+        self.total_cost += cost
+        if self.total_cost >= MAX_TOTAL:
+            self.refuse("the costs up to here add up to 2**61 nanoseconds or more", "TIME")
+        return cost
+
+    def tensor(self, size: int, root: int) -> int:
+        """A new tensor with one reference; ``root`` is its own id unless it is a view."""
+        tensor = len(self.root)
+        self.total_size += size
+        if self.total_size >= MAX_TOTAL:
+            self.refuse("the sizes up to here add up to 2**61 bytes or more", "MEMORY")
+        self.size.append(size)
+        self.root.append(root)
+        self.storage_size.append(size)
+        self.references.append(1)
+        self.shared.append(0)
+        self.shared[root] += 1
+        return tensor
+
+    def bind(self, name: str, tensor: int) -> None:
+        self.bound[name] = tensor
+        number = self.name_id[name] = len(self.name_id)
+        self.of_tensor.append(number)
+
+    def operator(
+        self,
+        label: str,
+        cost: int,
+        arguments: list[int],
+        *,
+        constant: bool = False,
+        form: int = LogNames.PLAIN,
+    ) -> None:
+        op = len(self.op_cost)
+        self.op_cost.append(cost)
+        self.op_constant.append(constant)
+        self.op_label.append(label)
+        self.args += arguments
+        self.arg_ptr.append(len(self.args))
+        self.out_ptr.append(len(self.root))
+        if op >= MAX_OPERATORS or len(self.args) > MAX_COMMANDS:
+            self.refuse(f"more operators or arguments than {MAX_OPERATORS:,} or {MAX_COMMANDS:,}")
+        self.emit(COMPUTE, op, -1, form)
+
+    def emit(self, command: int, operand: int, name: int, form: int = LogNames.PLAIN) -> None:
+        self.command.append(command)
+        self.operand.append(operand)
+        self.of_command.append(name)
+        self.form.append(form)
+
+    def check_shared(self, tensor: int, name: str, word: str) -> None:
+        if tensor < 0:
+            self.refuse(f"{word} from {_inline(name)}, which is not defined", "SRC")
+        if self.shared[self.root[tensor]] < 1:
+            self.refuse(f"{word} from {_inline(name)}, whose storage has no references", "SRC")
+
+    def share(self, tensor: int, name: str, word: str) -> None:
+        self.check_shared(tensor, name, word)
+        self.references[tensor] += 1
+        self.shared[self.root[tensor]] += 1
+
+    def drop(self, tensor: int, name: str, word: str, field: str, form: int) -> None:
+        root = self.root[tensor]
+        if self.shared[root] < 1:
+            self.refuse(
+                f"{word} releases {_inline(name)}, whose storage has no references left", field
+            )
+        self.references[tensor] -= 1
+        self.shared[root] -= 1
+        self.emit(RELEASE, tensor, self.name_id[name], form)
+
+    def finish(self) -> Trace:
+        for name, tensor in self.bound.items():
+            if self.references[tensor] > 0:
+                self.emit(PIN, tensor, self.name_id[name])
+        array = np.array
+        try:
+            return Trace(
+                op_cost=array(self.op_cost, np.int64),
+                op_constant=array(self.op_constant, np.bool_),
+                op_label=tuple(self.op_label),
+                arg_ptr=array(self.arg_ptr, np.int64),
+                args=array(self.args, np.int64),
+                out_ptr=array(self.out_ptr, np.int64),
+                tensor_size=array(self.size, np.int64),
+                tensor_root=array(self.root, np.int64),
+                command=array(self.command, np.int8),
+                operand=array(self.operand, np.int64),
+                names=LogNames(
+                    text=tuple(self.name_id),
+                    of_tensor=array(self.of_tensor, np.int64),
+                    of_command=array(self.of_command, np.int64),
+                    form=array(self.form, np.int8),
+                ),
+                meta=TraceMeta(name=self.name, source=self.file, recorder="dtr"),
+            )
+        except TraceError as error:
+            raise error.at(self.file) from None
+
+
+def _inline(text: str, width: int = 60) -> str:
+    """``text`` made safe and short enough for a message of one line."""
+    shown = "".join(
+        c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: width + 1]
+    )
+    return shown if len(shown) <= width else shown[: width - 1] + "…"
+
+
+def _a_kind(value: object) -> str:
+    """What a JSON value is, for messages."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    return "a list" if isinstance(value, list) else "an object"

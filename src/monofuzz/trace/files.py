@@ -1,0 +1,336 @@
+"""Reading files from anywhere within bounds, through compression, and writing them whole or not.
+
+What a file is, its first bytes decide; its name never does. A file is read completely, but never
+more of it than a stated limit, however small it is on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import tempfile
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO, Final
+
+from monofuzz.errors import MonofuzzError, TraceError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "MAX_FILE_BYTES",
+    "MAX_TEXT_BYTES",
+    "Content",
+    "compress",
+    "read_content",
+    "write_atomically",
+    "zip_members",
+]
+
+MAX_FILE_BYTES: Final = 64 * 2**20
+"""Most bytes of a file on disk (the largest public log has 2.8 MB)."""
+MAX_TEXT_BYTES: Final = 64 * 2**20
+"""Most bytes that a compressed file may unpack to."""
+
+_MAX_ZIP_DIRECTORY: Final = 2**20
+_XZ_MEMORY: Final = 256 * 2**20
+_ZSTD_WINDOW: Final = 2**27
+
+Source = str | os.PathLike[str] | IO[bytes] | IO[str]
+
+
+@dataclass(frozen=True)
+class Content:
+    """The unpacked bytes of a file, and what to call it in messages and metadata."""
+
+    data: bytes
+    label: str
+    stem: str
+
+
+def read_content(source: Source, *, member: str | None = None) -> Content:
+    """The bytes of a path or file object, unpacked from zip, gzip, xz or zstandard.
+
+    ``member`` names one file in a zip with several. Raises `TraceError` for anything unreadable,
+    truncated or too large.
+    """
+    if isinstance(source, str | os.PathLike):
+        label = os.fspath(source)
+        packed = _read_path(Path(label))
+    else:
+        label = str(getattr(source, "name", "") or "<file object>")
+        packed = _read_object(source, label)
+    if not packed:
+        raise TraceError("the file is empty", file=label)
+    stem = _stem(label)
+    if packed.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        name, data = _unzip_one(packed, label, member)
+        return Content(data, f"{label}:{name}", _stem(name))
+    if member is not None:
+        raise TraceError(f"not a zip file, so it has no member {member!r}", file=label)
+    for magic, unpack in _UNPACK.items():
+        if packed.startswith(magic):
+            return Content(_unpacked(unpack, packed, label), label, stem)
+    return Content(packed, label, stem)
+
+
+def _stem(label: str) -> str:
+    name = label.replace("\\", "/").rpartition("/")[2]
+    for ending in (".zst", ".xz", ".gz", ".zip"):
+        name = name.removesuffix(ending)
+    for ending in (".log", ".jsonl", ".json", ".trace", ".txt"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _too_large(label: str, size: str, limit: int) -> TraceError:
+    return TraceError(
+        f"{size}, more than the {limit // 2**20} MiB that monofuzz reads; "
+        "record a shorter step, or cut the file",
+        file=label,
+    )
+
+
+def _read_path(path: Path) -> bytes:
+    label = str(path)
+    try:
+        if path.is_dir():
+            raise TraceError("this is a folder, not a trace", file=label)
+        with path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > MAX_FILE_BYTES:
+                raise _too_large(label, f"the file has {size / 2**20:,.0f} MiB", MAX_FILE_BYTES)
+            data = stream.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise TraceError("there is no such file", file=label) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TraceError(f"cannot be read: {reason}", file=label) from None
+    if len(data) > MAX_FILE_BYTES:
+        raise _too_large(label, "the file has no end in sight", MAX_FILE_BYTES)
+    return data
+
+
+def _read_object(source: IO[bytes] | IO[str], label: str) -> bytes:
+    try:
+        data = source.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise TraceError(f"cannot be read: {error}", file=label) from None
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass")
+    if len(data) > MAX_FILE_BYTES:
+        raise _too_large(label, "the file object goes on", MAX_FILE_BYTES)
+    return bytes(data)
+
+
+def _unpacked(unpack: Callable[[bytes, int], bytes], packed: bytes, label: str) -> bytes:
+    import zstandard
+
+    try:
+        data = unpack(packed, MAX_TEXT_BYTES)
+    except EOFError:
+        raise TraceError(
+            "the compressed file is truncated: copy or download it again", file=label
+        ) from None
+    except (OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError, MemoryError) as error:
+        raise TraceError(f"the compressed file is damaged: {error}", file=label) from None
+    if len(data) > MAX_TEXT_BYTES:
+        raise _too_large(label, "the compressed file unpacks to too much", MAX_TEXT_BYTES)
+    if not data:
+        raise TraceError("the compressed file holds nothing", file=label)
+    return data
+
+
+def _gunzip(packed: bytes, limit: int) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
+        return stream.read(limit + 1)
+
+
+def _unxz(packed: bytes, limit: int) -> bytes:
+    out = bytearray()
+    while packed:
+        part = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        out += part.decompress(packed, max_length=limit + 1 - len(out))
+        while not part.eof and not part.needs_input and len(out) <= limit:
+            out += part.decompress(b"", max_length=limit + 1 - len(out))
+        if len(out) > limit:
+            break
+        if not part.eof:
+            raise EOFError
+        packed = part.unused_data.lstrip(b"\0")
+    return bytes(out)
+
+
+def _unzstd(packed: bytes, limit: int) -> bytes:
+    import zstandard
+
+    # Fed in small pieces: one piece cannot grow by much, and the end of a frame is seen.
+    step = 1024
+    out = bytearray()
+    rest = memoryview(packed)
+    while rest:
+        part = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+        while rest and not part.eof:
+            out += part.decompress(rest[:step])
+            rest = rest[step:]
+            if len(out) > limit:
+                return bytes(out)
+        if not part.eof:
+            raise EOFError
+        if part.unused_data:
+            rest = memoryview(part.unused_data + bytes(rest))
+    return bytes(out)
+
+
+_UNPACK: dict[bytes, Callable[[bytes, int], bytes]] = {
+    b"\x1f\x8b": _gunzip,
+    b"\xfd7zXZ\x00": _unxz,
+    b"\x28\xb5\x2f\xfd": _unzstd,
+}
+
+
+def _open_zip(packed: bytes, label: str) -> zipfile.ZipFile:
+    end = packed.rfind(b"PK\x05\x06", max(0, len(packed) - 65557))
+    if end < 0 or end + 22 > len(packed):
+        raise TraceError("the zip file is truncated: copy or download it again", file=label)
+    directory = int.from_bytes(packed[end + 12 : end + 16], "little")
+    if directory > _MAX_ZIP_DIRECTORY or packed[max(0, end - 20) : end].startswith(b"PK\x06\x07"):
+        raise TraceError("the zip file lists too many files to be a collection of logs", file=label)
+    try:
+        return zipfile.ZipFile(io.BytesIO(packed))
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise TraceError(f"the zip file is damaged: {error}", file=label) from None
+
+
+def zip_members(packed: bytes, label: str) -> list[str]:
+    """The names in a zip that may be traces: no folders, no manifest, nothing hidden."""
+    with _open_zip(packed, label) as archive:
+        return _candidates(archive)
+
+
+def _candidates(archive: zipfile.ZipFile) -> list[str]:
+    return [
+        info.filename
+        for info in archive.infolist()
+        if not info.is_dir()
+        and not info.filename.startswith("__MACOSX/")
+        and not info.filename.rpartition("/")[2].startswith(".")
+        and info.filename.rpartition("/")[2] != "manifest.json"
+    ]
+
+
+def _unzip_one(packed: bytes, label: str, member: str | None) -> tuple[str, bytes]:
+    with _open_zip(packed, label) as archive:
+        names = _candidates(archive)
+        listed = "\n  ".join(names[:40]) + ("\n  …" if len(names) > 40 else "")
+        if member is not None:
+            chosen = [n for n in archive.namelist() if n == member]
+            chosen = chosen or [n for n in names if n.rpartition("/")[2] == member]
+            if not chosen:
+                hint = nearest(member, names) or f"; it has\n  {listed}"
+                raise TraceError(f"the zip file has no member {member!r}{hint}", file=label)
+            return chosen[0], _zip_data(archive, chosen[0], label)
+        if not names:
+            raise TraceError("the zip file holds no log", file=label)
+        if len(names) > 1:
+            raise TraceError(
+                f"the zip file holds {len(names)} logs; name one as {label}:MEMBER:\n  {listed}",
+                file=label,
+            )
+        return names[0], _zip_data(archive, names[0], label)
+
+
+def _zip_data(archive: zipfile.ZipFile, name: str, label: str) -> bytes:
+    where = f"{label}:{name}"
+    info = archive.getinfo(name)
+    if info.flag_bits & 1:
+        raise TraceError("the member is encrypted: unpack it first", file=where)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise TraceError("the member is compressed in a way other than deflate", file=where)
+    try:
+        with archive.open(info) as stream:
+            data = stream.read(MAX_TEXT_BYTES + 1)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:
+        raise TraceError(f"the zip file is damaged or truncated: {error}", file=where) from None
+    if len(data) > MAX_TEXT_BYTES:
+        raise _too_large(where, "the member unpacks to too much", MAX_TEXT_BYTES)
+    if not data:
+        raise TraceError("the file is empty", file=where)
+    return data
+
+
+def compress(data: bytes, path: Path) -> bytes:
+    """``data`` packed as the ending of ``path`` says (.gz, .xz, .zst, .zip), the same each time."""
+    ending = path.suffix.lower()
+    if ending == ".gz":
+        return gzip.compress(data, 9, mtime=0)
+    if ending == ".xz":
+        return lzma.compress(data)
+    if ending == ".zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor(level=19, write_checksum=True).compress(data)
+    if ending == ".zip":
+        stem = _stem(path.name)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            archive.writestr(
+                zipfile.ZipInfo(f"{stem}.log", (1980, 1, 1, 0, 0, 0)),
+                data,
+                compress_type=zipfile.ZIP_DEFLATED,
+                compresslevel=9,
+            )
+        return packed.getvalue()
+    return data
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write ``data`` to ``path`` completely or not at all.
+
+    It is written beside the target, flushed to disk and renamed over it. Raises `MonofuzzError`
+    when the folder is missing, full or not writable.
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"
+        )
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                _as_usual(stream, target)
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(temporary).replace(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            raise
+    except OSError as error:
+        raise MonofuzzError(f"{target}: cannot be written: {error.strerror or error}") from None
+
+
+def _as_usual(stream: BinaryIO, target: Path) -> None:
+    """Give the temporary file the permissions that a plain ``open`` would have given it."""
+    if not hasattr(os, "fchmod"):
+        return
+    try:
+        mode = target.stat().st_mode & 0o7777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
+    os.fchmod(stream.fileno(), mode)
