@@ -1,0 +1,97 @@
+"""The `monofuzz` command: which commands there are, and what happens when one goes wrong."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from monofuzz import __version__
+from monofuzz.errors import MonofuzzError, nearest
+
+DONE, REFUTED, WRONG, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
+_PIPE_CLOSED = 141
+
+# Each command lives in the module of its name. The text stands here, so that --help imports none.
+_COMMANDS = {
+    "replay": "Run a trace under budgets, one run a budget.",
+    "map": "Find every regime of a budget range, its holes and its cliffs.",
+    "check": "Say whether more memory ever hurts; for scripts and CI.",
+    "traces": "List, describe, add and fetch traces.",
+    "verify": "Replay golden records of the reference simulator and count the matches.",
+}
+
+
+class Commands(click.Group):
+    """A group that imports a command when it is called and turns failures into one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            if ctx.resilient_parsing or cmd_name.startswith("-"):
+                return None
+            ctx.fail(f"there is no command {cmd_name!r}{nearest(cmd_name, list(_COMMANDS))}")
+        module = importlib.import_module(f"monofuzz.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except MonofuzzError as error:
+            _complain(str(error))
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        except MemoryError:
+            _complain("this does not fit into the memory there is; try a smaller trace or --jobs 1")
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                # Nobody reads any more. Whatever is still buffered must not fail at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                raise click.exceptions.Exit(_PIPE_CLOSED) from None
+            _complain(_describe(error))
+
+
+def _describe(error: OSError) -> str:
+    reason = (error.strerror or str(error)).lower()
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _complain(sentence: str) -> NoReturn:
+    click.echo(f"Error: {sentence}", err=True)
+    raise click.exceptions.Exit(WRONG)
+
+
+@click.command(
+    "monofuzz",
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done (and monotone, where that was the question), 1 refuted, 2 wrong use "
+    "or bad input, 3 undecided: a limit was reached first, 130 interrupted.",
+)
+@click.version_option(__version__, "-V", "--version", message="monofuzz %(version)s")
+def cli() -> None:
+    """Find the memory budgets at which more memory makes a training step fail or slow down.
+
+    TRACE is a name from `monofuzz traces list` or the path of a log.
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        cli(prog_name="monofuzz")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
