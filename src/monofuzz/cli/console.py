@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from rich.console import Console
 
 # Wide enough that rich never breaks a line that no terminal asked it to break.
@@ -45,6 +48,26 @@ def emit(document: Any) -> None:
 def remark(text: str) -> None:
     """Say something in passing, on standard error."""
     click.echo(text, err=True)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, if that is a terminal; the callable takes what is done, and all."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeLeft(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=err(), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 _STATUS = {

@@ -11,10 +11,8 @@ from typing import Any, NoReturn
 import click
 
 from monofuzz import __version__
+from monofuzz.cli import exits
 from monofuzz.errors import MonofuzzError, nearest
-
-DONE, REFUTED, WRONG, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
-_PIPE_CLOSED = 141
 
 # Each command lives in the module of its name. The text stands here, so that --help imports none.
 _COMMANDS = {
@@ -53,14 +51,14 @@ class Commands(click.Group):
         except MonofuzzError as error:
             _complain(str(error))
         except KeyboardInterrupt:
-            raise click.exceptions.Exit(INTERRUPTED) from None
+            raise click.exceptions.Exit(exits.INTERRUPTED) from None
         except MemoryError:
             _complain("this does not fit into the memory there is; try a smaller trace or --jobs 1")
         except OSError as error:
             if error.errno == errno.EPIPE:
                 # Nobody reads any more. Whatever is still buffered must not fail at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-                raise click.exceptions.Exit(_PIPE_CLOSED) from None
+                raise click.exceptions.Exit(exits.PIPE_CLOSED) from None
             _complain(_describe(error))
 
 
@@ -71,7 +69,7 @@ def _describe(error: OSError) -> str:
 
 def _complain(sentence: str) -> NoReturn:
     click.echo(f"Error: {sentence}", err=True)
-    raise click.exceptions.Exit(WRONG)
+    raise click.exceptions.Exit(exits.WRONG)
 
 
 @click.command(
@@ -94,4 +92,4 @@ def main() -> None:
     try:
         cli(prog_name="monofuzz")
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(exits.INTERRUPTED)

@@ -46,9 +46,7 @@ def command(
     """
     from monofuzz import budget as budget_text
 
-    system = session.system(
-        trace, policy, limit=limit, timeout=timeout, align=align, engine=engine
-    )
+    system = session.system(trace, policy, limit=limit, timeout=timeout, align=align, engine=engine)
     wanted = [budget_text.parse(text, system.peak) for text in (*budgets, *more_budgets)]
     session.prepare(engine)
     outcomes = []
