@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from monofuzz.trace.builder import TraceBuilder
 from monofuzz.trace.library import load
 from monofuzz.trace.model import COMPUTE, GET, PIN, RELEASE, Trace, TraceMeta
 
-__all__ = ["COMPUTE", "GET", "PIN", "RELEASE", "Trace", "TraceMeta", "load"]
+__all__ = ["COMPUTE", "GET", "PIN", "RELEASE", "Trace", "TraceBuilder", "TraceMeta", "load"]

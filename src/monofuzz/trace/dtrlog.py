@@ -11,20 +11,16 @@ import re
 from typing import Final, NoReturn
 
 import msgspec
-import numpy as np
 
 from monofuzz.errors import TraceError
+from monofuzz.trace.columns import Columns, integers, small_integers
 from monofuzz.trace.files import Source, read_content
 from monofuzz.trace.model import (
-    COMPUTE,
-    GET,
     MAX_COMMANDS,
     MAX_COST,
     MAX_OPERATORS,
     MAX_SIZE,
     MAX_TOTAL,
-    PIN,
-    RELEASE,
     LogNames,
     Trace,
     TraceMeta,
@@ -130,23 +126,8 @@ class _Reader:
         self.ended = False
 
         self.bound: dict[str, int] = {}  # name -> tensor; the order is that of first binding
-        self.name_id: dict[str, int] = {}
-        self.references: list[int] = []  # of each tensor
-        self.shared: list[int] = []  # references of each storage, at its root's id
-        self.storage_size: list[int] = []  # at its root's id
-        self.total_size = 0
-        self.total_cost = 0
-
-        self.op_cost: list[int] = []
-        self.op_constant: list[bool] = []
-        self.op_label: list[str] = []
-        self.arg_ptr = [0]
-        self.args: list[int] = []
-        self.out_ptr = [0]
-        self.size: list[int] = []
-        self.root: list[int] = []
-        self.command: list[int] = []
-        self.operand: list[int] = []
+        self.number: dict[str, int] = {}  # name -> its place in that order
+        self.columns = Columns()
         self.of_tensor: list[int] = []
         self.of_command: list[int] = []
         self.form: list[int] = []
@@ -236,20 +217,14 @@ class _Reader:
 
     def integer(self, value: _Integer, field: str) -> int:
         """An integer as logs write it: text of an integer, or a number, cut to its whole part."""
-        if type(value) is str:
-            if _DECIMAL.fullmatch(value):
-                return int(value)
-            return self.odd_text(value, field)
+        if isinstance(value, str):
+            text = value.strip()
+            if not _DECIMAL.fullmatch(text):
+                self.refuse(f"{field} is {_inline(repr(value))}, expected an integer", field)
+            return int(text)
         if type(value) is float and not math.isfinite(value):
             self.refuse(f"{field} is {value}, expected an integer", field)
         return int(value)
-
-    def odd_text(self, value: str, field: str) -> int:
-        stripped = value.strip()
-        if _DECIMAL.fullmatch(stripped):
-            return int(stripped)
-        shown = _inline(repr(value))
-        self.refuse(f"{field} is {shown}, expected a decimal integer", field)
 
     def amount(self, value: _Integer, field: str, limit: int, unit: str) -> int:
         number = self.integer(value, field)
@@ -280,7 +255,7 @@ class _Reader:
             elif kind is not _Annotate:
                 word = "MEMORY" if kind is _Memory else "ALIAS"
                 self.refuse(f"{word} that is not directly behind a CALL or CONSTANT", "INSTRUCTION")
-        if not self.op_cost:
+        if not self.columns.op_cost:
             self.refuse("the log computes nothing: no CONSTANT, CALL or MUTATE", line=1)
         return self.finish()
 
@@ -301,10 +276,10 @@ class _Reader:
                 f"the log ends before the {word} of {_inline(name)}, which {opener} in line {line} "
                 "announces: copy or record it again"
             )
-        if type(found) is not kind:
+        if not isinstance(found, kind):
             tag = type(found).__struct_config__.tag
             self.refuse(f"expected the {word} of {_inline(name)}, found {tag}", "INSTRUCTION")
-        if found.NAME != name:
+        if name != found.NAME:
             self.refuse(
                 f"{word} of {_inline(found.NAME)}, expected that of {_inline(name)}", "NAME"
             )
@@ -315,14 +290,14 @@ class _Reader:
         if name in self.bound:
             self.refuse(f"CONSTANT binds {_inline(name)}, which is bound already", "NAME")
         memory = self.follower(_Memory, name, "CONSTANT", self.line)
-        size = self.amount(memory, "MEMORY", MAX_SIZE, "bytes")
-        tensor = self.tensor(size, len(self.root))
+        tensor = self.columns.tensor(self.size(memory))
         self.bind(name, tensor)
-        self.operator("constant", 0, [], constant=True)
-        self.emit(PIN, tensor, -1)
+        self.compute("constant", 0, [], constant=True)
+        self.columns.pin(tensor)
+        self.say(-1)
 
     def call(self, instruction: _Call) -> None:
-        line, results = self.line, instruction.RESULT
+        line, results, columns = self.line, instruction.RESULT, self.columns
         if not results:
             self.refuse("CALL without a result", "RESULT")
         for i, name in enumerate(results):
@@ -332,28 +307,25 @@ class _Reader:
             self.refuse("CALL names a result twice", "RESULT")
         arguments = self.arguments(instruction.ARGS)
         cost = self.cost(instruction.TIME)
-        first = len(self.root)
         opener = f"CALL {_inline(instruction.NAME)}"
-        for i, name in enumerate(results):
-            memory = self.follower(_Memory, name, opener, line)
-            size = self.amount(memory, "MEMORY", MAX_SIZE, "bytes")
+        for name in results:
+            size = self.size(self.follower(_Memory, name, opener, line))
             alias = self.integer(self.follower(_Alias, name, opener, line), "ALIAS")
             if alias == -1:
-                self.tensor(size, first + i)
+                tensor = columns.tensor(size)
             elif 0 <= alias < len(arguments):
-                self.tensor(0, self.root[arguments[alias]])
+                tensor = columns.tensor(0, columns.root[arguments[alias]])
             else:
                 self.refuse(
                     f"ALIAS is {alias}, expected -1 or an index into the {len(arguments)} ARGS "
                     f"of line {line}",
                     "ALIAS",
                 )
-        for i, name in enumerate(results):
-            self.bind(name, first + i)
-        self.operator(instruction.NAME, cost, arguments)
+            self.bind(name, tensor)
+        self.compute(instruction.NAME, cost, arguments)
 
     def mutate(self, instruction: _Mutate) -> None:
-        indices = instruction.MUTATE
+        indices, columns = instruction.MUTATE, self.columns
         if not indices:
             self.refuse("MUTATE that replaces none of its arguments", "MUTATE")
         arguments = self.arguments(instruction.ARGS)
@@ -364,38 +336,39 @@ class _Reader:
         if len(replaced) > 1 and len(set(replaced)) < len(replaced):
             self.refuse("MUTATE replaces the same tensor twice", "MUTATE")
         cost = self.cost(instruction.TIME)
-        first = len(self.root)
-        for i, old in enumerate(replaced):
-            self.tensor(self.storage_size[self.root[old]], first + i)
-        self.operator(instruction.NAME, cost, arguments, form=LogNames.MUTATE)
-        for i, index in enumerate(indices):
-            name = instruction.ARGS[index]
-            self.of_tensor.append(self.name_id[name])
-            self.bound[name] = first + i
-            self.drop(replaced[i], name, "MUTATE", f"MUTATE[{i}]", LogNames.MUTATE)
+        names = [instruction.ARGS[index] for index in indices]
+        for name, old in zip(names, replaced, strict=True):
+            size = columns.storage_size(old)
+            self.check_total(size, "MUTATE")
+            self.bound[name] = columns.tensor(size)
+            self.of_tensor.append(self.number[name])
+        self.compute(instruction.NAME, cost, arguments, form=LogNames.MUTATE)
+        for i, (name, old) in enumerate(zip(names, replaced, strict=True)):
+            self.drop(old, name, "MUTATE", f"MUTATE[{i}]", LogNames.MUTATE)
 
     def copy(self, instruction: _Copy) -> None:
         name = instruction.DST
         if name in self.bound:
             self.refuse(f"COPY binds {_inline(name)}, which is bound already", "DST")
-        tensor = self.bound.get(instruction.SRC, -1)
-        self.share(tensor, instruction.SRC, "COPY")
+        tensor = self.source(instruction.SRC, "COPY")
         self.bound[name] = tensor
-        number = self.name_id[name] = len(self.name_id)
-        self.emit(GET, tensor, number)
+        self.number[name] = len(self.number)
+        self.columns.get(tensor)
+        self.say(self.number[name])
 
     def copy_from(self, instruction: _CopyFrom) -> None:
-        old = self.bound.get(instruction.DST, -1)
+        name = instruction.DST
+        old = self.bound.get(name, -1)
         if old < 0:
-            self.refuse(f"COPY_FROM into {_inline(instruction.DST)}, which is not defined", "DST")
-        tensor = self.bound.get(instruction.SRC, -1)
-        if tensor == old:
-            self.check_shared(tensor, instruction.SRC, "COPY_FROM")
+            self.refuse(f"COPY_FROM into {_inline(name)}, which is not defined", "DST")
+        if self.bound.get(instruction.SRC, -1) == old:
+            self.source(instruction.SRC, "COPY_FROM")
             return
-        self.drop(old, instruction.DST, "COPY_FROM", "DST", LogNames.COPY_FROM)
-        self.share(tensor, instruction.SRC, "COPY_FROM")
-        self.bound[instruction.DST] = tensor
-        self.emit(GET, tensor, self.name_id[instruction.DST], LogNames.COPY_FROM)
+        self.drop(old, name, "COPY_FROM", "DST", LogNames.COPY_FROM)
+        tensor = self.source(instruction.SRC, "COPY_FROM")
+        self.bound[name] = tensor
+        self.columns.get(tensor)
+        self.say(self.number[name], LogNames.COPY_FROM)
 
     def release(self, instruction: _Release) -> None:
         tensor = self.bound.get(instruction.NAME, -1)
@@ -415,31 +388,26 @@ class _Reader:
 
     def cost(self, time: _Integer) -> int:
         cost = self.amount(time, "TIME", MAX_COST, "nanoseconds")
-        self.total_cost += cost
-        if self.total_cost >= MAX_TOTAL:
+        if self.columns.total_cost + cost >= MAX_TOTAL:
             self.refuse("the costs up to here add up to 2**61 nanoseconds or more", "TIME")
         return cost
 
-    def tensor(self, size: int, root: int) -> int:
-        """A new tensor with one reference; ``root`` is its own id unless it is a view."""
-        tensor = len(self.root)
-        self.total_size += size
-        if self.total_size >= MAX_TOTAL:
-            self.refuse("the sizes up to here add up to 2**61 bytes or more", "MEMORY")
-        self.size.append(size)
-        self.root.append(root)
-        self.storage_size.append(size)
-        self.references.append(1)
-        self.shared.append(0)
-        self.shared[root] += 1
-        return tensor
+    def size(self, memory: _Integer) -> int:
+        size = self.amount(memory, "MEMORY", MAX_SIZE, "bytes")
+        self.check_total(size, "MEMORY")
+        return size
+
+    def check_total(self, size: int, field: str) -> None:
+        if self.columns.total_size + size >= MAX_TOTAL:
+            self.refuse("the sizes up to here add up to 2**61 bytes or more", field)
 
     def bind(self, name: str, tensor: int) -> None:
+        """Bind a new name to a tensor just made."""
         self.bound[name] = tensor
-        number = self.name_id[name] = len(self.name_id)
+        number = self.number[name] = len(self.number)
         self.of_tensor.append(number)
 
-    def operator(
+    def compute(
         self,
         label: str,
         cost: int,
@@ -448,68 +416,51 @@ class _Reader:
         constant: bool = False,
         form: int = LogNames.PLAIN,
     ) -> None:
-        op = len(self.op_cost)
-        self.op_cost.append(cost)
-        self.op_constant.append(constant)
-        self.op_label.append(label)
-        self.args += arguments
-        self.arg_ptr.append(len(self.args))
-        self.out_ptr.append(len(self.root))
-        if op >= MAX_OPERATORS or len(self.args) > MAX_COMMANDS:
-            self.refuse(f"more operators or arguments than {MAX_OPERATORS:,} or {MAX_COMMANDS:,}")
-        self.emit(COMPUTE, op, -1, form)
+        columns = self.columns
+        columns.compute(label, cost, arguments, constant=constant)
+        self.say(-1, form)
+        if len(columns.op_cost) > MAX_OPERATORS or len(columns.args) > MAX_COMMANDS:
+            self.refuse(
+                f"more than {MAX_OPERATORS:,} operators or {MAX_COMMANDS:,} arguments; "
+                "record a shorter step"
+            )
 
-    def emit(self, command: int, operand: int, name: int, form: int = LogNames.PLAIN) -> None:
-        self.command.append(command)
-        self.operand.append(operand)
+    def say(self, name: int, form: int = LogNames.PLAIN) -> None:
+        """How the log said the command that was just added."""
         self.of_command.append(name)
         self.form.append(form)
 
-    def check_shared(self, tensor: int, name: str, word: str) -> None:
+    def source(self, name: str, word: str) -> int:
+        """The tensor of a name that is to be shared: its storage needs a reference."""
+        tensor = self.bound.get(name, -1)
         if tensor < 0:
             self.refuse(f"{word} from {_inline(name)}, which is not defined", "SRC")
-        if self.shared[self.root[tensor]] < 1:
+        if self.columns.shared[self.columns.root[tensor]] < 1:
             self.refuse(f"{word} from {_inline(name)}, whose storage has no references", "SRC")
-
-    def share(self, tensor: int, name: str, word: str) -> None:
-        self.check_shared(tensor, name, word)
-        self.references[tensor] += 1
-        self.shared[self.root[tensor]] += 1
+        return tensor
 
     def drop(self, tensor: int, name: str, word: str, field: str, form: int) -> None:
-        root = self.root[tensor]
-        if self.shared[root] < 1:
+        if self.columns.shared[self.columns.root[tensor]] < 1:
             self.refuse(
                 f"{word} releases {_inline(name)}, whose storage has no references left", field
             )
-        self.references[tensor] -= 1
-        self.shared[root] -= 1
-        self.emit(RELEASE, tensor, self.name_id[name], form)
+        self.columns.release(tensor)
+        self.say(self.number[name], form)
 
     def finish(self) -> Trace:
         for name, tensor in self.bound.items():
-            if self.references[tensor] > 0:
-                self.emit(PIN, tensor, self.name_id[name])
-        array = np.array
+            if self.columns.references[tensor] > 0:
+                self.columns.pin(tensor)
+                self.say(self.number[name])
+        names = LogNames(
+            text=tuple(self.number),
+            of_tensor=integers(self.of_tensor),
+            of_command=integers(self.of_command),
+            form=small_integers(self.form),
+        )
         try:
-            return Trace(
-                op_cost=array(self.op_cost, np.int64),
-                op_constant=array(self.op_constant, np.bool_),
-                op_label=tuple(self.op_label),
-                arg_ptr=array(self.arg_ptr, np.int64),
-                args=array(self.args, np.int64),
-                out_ptr=array(self.out_ptr, np.int64),
-                tensor_size=array(self.size, np.int64),
-                tensor_root=array(self.root, np.int64),
-                command=array(self.command, np.int8),
-                operand=array(self.operand, np.int64),
-                names=LogNames(
-                    text=tuple(self.name_id),
-                    of_tensor=array(self.of_tensor, np.int64),
-                    of_command=array(self.of_command, np.int64),
-                    form=array(self.form, np.int8),
-                ),
-                meta=TraceMeta(name=self.name, source=self.file, recorder="dtr"),
+            return self.columns.trace(
+                names, TraceMeta(name=self.name, source=self.file, recorder="dtr")
             )
         except TraceError as error:
             raise error.at(self.file) from None

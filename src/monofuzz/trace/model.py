@@ -209,7 +209,7 @@ class Trace:
 
 
 def _frozen_array(value: Any, dtype: type[np.generic], name: str) -> npt.NDArray[Any]:
-    """A read-only contiguous copy-if-needed of ``value``, refusing conversions that lose anything."""
+    """``value`` read-only and contiguous, copied if need be; conversions that lose are refused."""
     try:
         given = np.asarray(value)
     except (ValueError, TypeError, OverflowError):
