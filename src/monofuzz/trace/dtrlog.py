@@ -97,18 +97,19 @@ def read(source: Source, *, member: str | None = None) -> Trace:
     ``member`` names the log in a zip that holds several. Raises `TraceError`.
     """
     content = read_content(source, member=member)
-    return parse(content.data, file=content.label, name=content.stem)
+    return parse(content.data, file=content.label, name=content.stem, source_name=content.source)
 
 
-def parse(data: bytes, *, file: str = "<log>", name: str = "") -> Trace:
+def parse(data: bytes, *, file: str = "<log>", name: str = "", source_name: str = "") -> Trace:
     """The trace that the text of a DTR log describes.
 
-    ``file`` is used in error messages, ``name`` becomes the trace's. Raises `TraceError`.
+    ``file`` is used in error messages; ``name`` and ``source_name`` become the trace's metadata.
+    Raises `TraceError`.
     """
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
     try:
-        return _Reader(data, file, name).trace()
+        return _Reader(data, file, TraceMeta(name=name, source=source_name, recorder="dtr")).trace()
     except MemoryError:
         raise TraceError("the log is too large for the memory there is", file=file) from None
 
@@ -116,10 +117,10 @@ def parse(data: bytes, *, file: str = "<log>", name: str = "") -> Trace:
 class _Reader:
     """One log being read: where it is, which names there are, and the arrays so far."""
 
-    def __init__(self, data: bytes, file: str, name: str) -> None:
+    def __init__(self, data: bytes, file: str, meta: TraceMeta) -> None:
         self.data = data
         self.file = file
-        self.name = name
+        self.meta = meta
         self.offset = 0
         self.line = 0
         self.blank = 0
@@ -459,9 +460,7 @@ class _Reader:
             form=small_integers(self.form),
         )
         try:
-            return self.columns.trace(
-                names, TraceMeta(name=self.name, source=self.file, recorder="dtr")
-            )
+            return self.columns.trace(names, self.meta)
         except TraceError as error:
             raise error.at(self.file) from None
 

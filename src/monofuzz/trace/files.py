@@ -29,6 +29,7 @@ __all__ = [
     "Content",
     "compress",
     "read_content",
+    "unzstd",
     "write_atomically",
     "zip_members",
 ]
@@ -47,10 +48,15 @@ Source = str | os.PathLike[str] | IO[bytes] | IO[str]
 
 @dataclass(frozen=True)
 class Content:
-    """The unpacked bytes of a file, and what to call it in messages and metadata."""
+    """The unpacked bytes of a file.
+
+    ``label`` is what messages call it, ``source`` what metadata remembers of it (no folders of the
+    machine it was read on), ``stem`` its name without endings.
+    """
 
     data: bytes
     label: str
+    source: str
     stem: str
 
 
@@ -68,20 +74,24 @@ def read_content(source: Source, *, member: str | None = None) -> Content:
         packed = _read_object(source, label)
     if not packed:
         raise TraceError("the file is empty", file=label)
-    stem = _stem(label)
+    stem, source_name = _stem(label), _base(label)
     if packed.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         name, data = _unzip_one(packed, label, member)
-        return Content(data, f"{label}:{name}", _stem(name))
+        return Content(data, f"{label}:{name}", f"{source_name}:{name}", _stem(name))
     if member is not None:
         raise TraceError(f"not a zip file, so it has no member {member!r}", file=label)
     for magic, unpack in _UNPACK.items():
         if packed.startswith(magic):
-            return Content(_unpacked(unpack, packed, label), label, stem)
-    return Content(packed, label, stem)
+            return Content(_unpacked(unpack, packed, label), label, source_name, stem)
+    return Content(packed, label, source_name, stem)
+
+
+def _base(label: str) -> str:
+    return label.replace("\\", "/").rpartition("/")[2]
 
 
 def _stem(label: str) -> str:
-    name = label.replace("\\", "/").rpartition("/")[2]
+    name = _base(label)
     for ending in (".zst", ".xz", ".gz", ".zip"):
         name = name.removesuffix(ending)
     for ending in (".log", ".jsonl", ".json", ".trace", ".txt"):
@@ -167,7 +177,11 @@ def _unxz(packed: bytes, limit: int) -> bytes:
     return bytes(out)
 
 
-def _unzstd(packed: bytes, limit: int) -> bytes:
+def unzstd(packed: bytes, limit: int) -> bytes:
+    """What zstandard frames hold; stops soon after ``limit`` bytes.
+
+    Raises `EOFError` when the last frame is cut off, `zstandard.ZstdError` when one is damaged.
+    """
     import zstandard
 
     # Fed in small pieces: one piece cannot grow by much, and the end of a frame is seen.
@@ -191,7 +205,7 @@ def _unzstd(packed: bytes, limit: int) -> bytes:
 _UNPACK: dict[bytes, Callable[[bytes, int], bytes]] = {
     b"\x1f\x8b": _gunzip,
     b"\xfd7zXZ\x00": _unxz,
-    b"\x28\xb5\x2f\xfd": _unzstd,
+    b"\x28\xb5\x2f\xfd": unzstd,
 }
 
 

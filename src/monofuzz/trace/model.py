@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,9 +45,9 @@ MAX_COST: Final = 2**48
 """Largest cost of one operator, in nanoseconds."""
 MAX_TOTAL: Final = 2**61
 """Neither the sum of all sizes nor the sum of all costs reaches this, so int64 never overflows."""
-MAX_OPERATORS: Final = 2**22
+MAX_OPERATORS: Final = 2**20
 """Most operators, constants included."""
-MAX_COMMANDS: Final = 2**24
+MAX_COMMANDS: Final = 2**22
 """Most commands, arguments or tensors."""
 
 IntArray = npt.NDArray[np.int64]
@@ -89,9 +89,15 @@ class LogNames:
     of_command: IntArray
     form: ByteArray
 
-    PLAIN = 0
-    MUTATE = 1
-    COPY_FROM = 2
+    PLAIN: ClassVar = 0
+    MUTATE: ClassVar = 1
+    COPY_FROM: ClassVar = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", tuple(self.text))
+        for name, dtype in (("of_tensor", np.int64), ("of_command", np.int64), ("form", np.int8)):
+            array = _frozen_array(getattr(self, name), dtype, f"names.{name}")
+            object.__setattr__(self, name, array)
 
 
 _DETERMINING: Final = (
@@ -277,6 +283,8 @@ def validate(trace: Trace) -> None:
     )
     _check_constants(trace, np.flatnonzero(computes), n_commands)
     _check_references(trace, computes)
+    if trace.names is not None:
+        _check_names(trace, trace.names)
 
 
 def _check_lengths(trace: Trace) -> None:
@@ -302,9 +310,29 @@ def _check_lengths(trace: Trace) -> None:
         found = len(getattr(trace, name))
         if found != length:
             raise TraceError(f"{found:,} entries, expected {length:,}", field=name)
-    for k, label in enumerate(trace.op_label):
-        if not isinstance(label, str):
-            raise TraceError("a label must be text", field=f"op_label[{k}]")
+    _check_texts(trace.op_label, "op_label")
+
+
+def _check_texts(texts: tuple[str, ...], name: str) -> None:
+    for k, text in enumerate(texts):
+        try:
+            if not text.isascii():
+                text.encode()
+        except (AttributeError, UnicodeEncodeError):
+            raise TraceError("not valid text", field=f"{name}[{k}]") from None
+
+
+def _check_names(trace: Trace, names: LogNames) -> None:
+    """Names are only used to write a log, which is read back: their ranges are enough here."""
+    _check_texts(names.text, "names.text")
+    for name, values, length, low, high in (
+        ("of_tensor", names.of_tensor, trace.n_tensors, 0, len(names.text)),
+        ("of_command", names.of_command, len(trace.command), -1, len(names.text)),
+        ("form", names.form, len(trace.command), LogNames.PLAIN, LogNames.COPY_FROM + 1),
+    ):
+        if len(values) != length:
+            raise TraceError(f"{len(values):,} entries, expected {length:,}", field=f"names.{name}")
+        _refuse_where((values < low) | (values >= high), f"names.{name}", "out of range")
 
 
 def _check_pointers(pointers: IntArray, end: int, name: str, least: int) -> None:
@@ -317,7 +345,7 @@ def _check_pointers(pointers: IntArray, end: int, name: str, least: int) -> None
 def _check_amounts(values: IntArray, limit: int, name: str, word: str, unit: str) -> None:
     _refuse_where(values < 0, name, f"a negative {word}; {word}s are {unit}, 0 or more")
     _refuse_where(values > limit, name, f"a {word} above 2**48 {unit}")
-    # Each value is at most 2**48 and there are at most 2**24, so float64 sums are close enough to
+    # Each value is at most 2**48 and there are at most 2**22, so float64 sums are close enough to
     # tell whether int64 sums are safe, and int64 sums then exact.
     if float(values.sum(dtype=np.float64)) > 1.5 * MAX_TOTAL or int(values.sum()) >= MAX_TOTAL:
         raise TraceError(f"the {word}s add up to 2**61 {unit} or more", field=name)
