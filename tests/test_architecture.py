@@ -17,6 +17,12 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Each may import itself and what stands before it.
 ORDER = ("errors", "trace", "replay", "budget", "search", "report", "cli", "__main__")
+HELP = """
+import contextlib
+from monofuzz.cli.main import cli
+with contextlib.suppress(SystemExit):
+    cli(["--help"])
+"""
 HEAVY = ("numba", "matplotlib", "networkx", "scipy", "llvmlite")
 
 
@@ -72,8 +78,7 @@ def run(code: str) -> str:
         "import monofuzz",
         "import monofuzz.cli.main",
         "import monofuzz.trace",
-        "import monofuzz.cli.main as m, contextlib\n"
-        "with contextlib.suppress(SystemExit): m.cli(['--help'])",
+        HELP,
     ],
 )
 def test_nothing_heavy_is_imported(code: str) -> None:

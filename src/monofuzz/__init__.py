@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from monofuzz.replay import policy as policy
     from monofuzz.replay import replay as replay
     from monofuzz.search import Map as Map
+    from monofuzz.search import MonotonicityUndecided as MonotonicityUndecided
+    from monofuzz.search import MonotonicityViolation as MonotonicityViolation
+    from monofuzz.search import assert_monotone as assert_monotone
+    from monofuzz.search import check as check
     from monofuzz.search import map_budgets as map_budgets
     from monofuzz.trace import Trace as Trace
     from monofuzz.trace import load as load
@@ -28,8 +32,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "Map": "monofuzz.search",
     "MonofuzzError": "monofuzz.errors",
+    "MonotonicityUndecided": "monofuzz.search",
+    "MonotonicityViolation": "monofuzz.search",
     "Outcome": "monofuzz.replay",
     "Trace": "monofuzz.trace",
+    "assert_monotone": "monofuzz.search",
+    "check": "monofuzz.search",
     "load": "monofuzz.trace",
     "map_budgets": "monofuzz.search",
     "peak_memory": "monofuzz.replay",

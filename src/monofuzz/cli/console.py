@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 import msgspec
+
+from monofuzz.cli import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
+    from monofuzz.search.explorer import Progress
+
 # Wide enough that rich never breaks a line that no terminal asked it to break.
 _UNLIMITED = 100_000
+_TRAILING = re.compile(r"[ \t]+(?=\n)")
 
 
 def out() -> Console:
@@ -31,13 +37,26 @@ def err() -> Console:
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    stream = sys.stderr if stderr else sys.stdout
+    if stream.isatty():
+        return Console(file=stream, highlight=False)
     return Console(
-        stderr=stderr,
-        width=None if terminal else _UNLIMITED,
-        highlight=False,
-        soft_wrap=not terminal,
+        file=cast("TextIO", _Trimmed(stream)), width=_UNLIMITED, highlight=False, soft_wrap=True
     )
+
+
+class _Trimmed:
+    """A stream without the spaces that tables leave at the ends of lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(_TRAILING.sub("", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def emit(document: Any) -> None:
@@ -68,6 +87,40 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=err(), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def search_progress(what: str) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar for a search, if standard error is a terminal: the share known, and the time left."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.markup import escape
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[known]}"),
+        TextColumn("[dim]{task.fields[work]}[/]"),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Bars(*columns, console=err(), transient=True) as bars:
+        task = bars.add_task(escape(what), total=1.0, known="", work="", left="")
+
+        def show(progress: Progress) -> None:
+            left = progress.seconds_left
+            bars.update(
+                task,
+                completed=progress.covered,
+                known=units.percent(progress.covered),
+                work=f"{units.plural(progress.regimes, 'regime')}, "
+                f"{units.plural(progress.gaps, 'gap')}",
+                left="" if left is None else f"{units.seconds(left)} left",
+            )
+
+        yield show
 
 
 _STATUS = {

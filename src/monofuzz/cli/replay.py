@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.markup import escape
+from rich.table import Table
 
-from monofuzz.cli import console, options, session, units
+from monofuzz.cli import console, options, session, units, views
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from monofuzz.replay import Outcome
     from monofuzz.replay.system import TraceSystem
+
+
+_ROOMY = 112
 
 
 @click.command("replay")
@@ -94,40 +101,83 @@ def document(system: TraceSystem, outcome: Outcome) -> dict[str, Any]:
 
 
 def _show(system: TraceSystem, outcomes: list[Outcome]) -> None:
-    from rich.table import Table
-
     out = console.out()
     out.print(
-        f"[bold]{system.name}[/] under [bold]{system.policy}[/], "
+        f"[bold]{escape(system.name)}[/] under [bold]{escape(system.policy)}[/], "
         f"peak {units.size(system.peak)} ({units.exact(system.peak)} bytes)\n"
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("budget", "bytes", "ratio", "status", "overhead"):
-        table.add_column(heading, justify="left" if heading == "status" else "right")
-    for heading in ("evictions", "remats", "most pinned", "depth", "same run from", "up to"):
-        table.add_column(heading, justify="right")
+    if len(outcomes) == 1:
+        _show_one(out, system, outcomes[0])
+    else:
+        _show_all(out, system, outcomes)
+
+
+def _show_one(out: Console, system: TraceSystem, outcome: Outcome) -> None:
+    lo, hi = outcome.interval
+    budgets = (
+        f"{units.exact(lo)} bytes and above"
+        if hi is None
+        else (f"{units.exact(lo)} to {units.exact(hi - 1)} bytes, {units.size(hi - lo)} wide")
+    )
+    if not outcome.certified:
+        budgets = "this budget only: the policy gives no interval"
+    rows = {
+        "budget": f"{units.size(outcome.budget)} ({units.exact(outcome.budget)} bytes, "
+        f"{units.ratio(outcome.budget, system.peak)})",
+        "status": console.status(outcome.status),
+        "overhead": _overhead(system, outcome),
+        "recomputed": f"{units.nanoseconds(outcome.remat_compute)} beside "
+        f"{units.nanoseconds(outcome.model_compute)} of the model",
+        "evictions": f"{units.exact(outcome.evictions)} chosen, "
+        f"{units.exact(outcome.evictions_all)} with releases, "
+        f"of {units.plural(outcome.distinct_evicted, 'storage')}",
+        "rematerialised": units.plural(outcome.remats, "operator"),
+        "peak memory": _size(outcome.peak_memory),
+        "most pinned": f"{_size(outcome.peak_pinned)} at depth {outcome.depth_at_peak_pinned}",
+        "deepest": f"{units.exact(outcome.max_depth)} nested operators",
+        "the same run at": budgets,
+    }
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for name, value in rows.items():
+        grid.add_row(name, value)
+    out.print(grid)
+    _explain_failure(out, system, outcome)
+
+
+def _show_all(out: Console, system: TraceSystem, outcomes: list[Outcome]) -> None:
+    roomy = out.width >= _ROOMY
+    columns = ("budget", "bytes", "", "<status", "overhead", "evictions", "remats")
+    rows = views.table(*columns, *(("same run from", "below") if roomy else ()))
     for outcome in outcomes:
         lo, hi = outcome.interval
-        table.add_row(
+        ends = (units.exact(lo), "unbounded" if hi is None else units.exact(hi))
+        rows.add_row(
+            *views.cells(outcome.budget, system.peak),
             units.size(outcome.budget),
-            units.exact(outcome.budget),
-            units.ratio(outcome.budget, system.peak),
             console.status(outcome.status),
-            units.factor(outcome.overhead),
+            _overhead(system, outcome),
             units.exact(outcome.evictions),
             units.exact(outcome.remats),
-            units.size(outcome.peak_pinned),
-            units.exact(outcome.max_depth),
-            units.exact(lo),
-            "unbounded" if hi is None else units.exact(hi),
+            *(ends if roomy else ()),
         )
-    out.print(table)
+    out.print(rows)
     for outcome in outcomes:
-        if outcome.fail is not None:
-            fail = outcome.fail
-            out.print(
-                f"\n{units.ratio(outcome.budget, system.peak)}: out of memory at depth "
-                f"{fail.depth}: a request of {units.size(fail.request)} was over by "
-                f"{units.size(fail.over_by)} with {units.size(fail.pinned_bytes)} pinned "
-                "and nothing left to evict"
-            )
+        _explain_failure(out, system, outcome)
+
+
+def _overhead(system: TraceSystem, outcome: Outcome) -> str:
+    return views.overhead(outcome.status, outcome.overhead, system.limit)
+
+
+def _size(count: int) -> str:
+    return f"{units.size(count)} ({units.exact(count)} bytes)"
+
+
+def _explain_failure(out: Console, system: TraceSystem, outcome: Outcome) -> None:
+    fail = outcome.fail
+    if fail is not None:
+        out.print(
+            f"\n{units.ratio(outcome.budget, system.peak)}: out of memory: a request of "
+            f"{_size(fail.request)} at depth {fail.depth} was {_size(fail.over_by)} too much, "
+            f"with {_size(fail.pinned_bytes)} pinned and nothing left to evict"
+        )

@@ -12,7 +12,7 @@ def size(count: int) -> str:
     value, unit = float(count), 0
     while value >= 1024 and unit < len(_BINARY) - 1:
         value, unit = value / 1024, unit + 1
-    return f"{value:.4g} {_BINARY[unit]}" if value >= 1000 else f"{value:.3f} {_BINARY[unit]}"
+    return f"{value:.3f} {_BINARY[unit]}"
 
 
 def exact(count: int) -> str:
@@ -25,7 +25,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def ratio(budget: int, peak: int) -> str:
+def ratio(budget: int, peak: int | None) -> str:
     """A budget as a share of the peak, six digits; a dash if the trace has no peak."""
     return f"{budget / peak:.6f}" if peak else "-"
 

@@ -16,17 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from monofuzz.errors import UsageError
+from monofuzz.search.verdict import CLAIMS
+from monofuzz.search.verdict import holes as find_holes
 from monofuzz.trace.files import write_atomically
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
+    from types import ModuleType
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from monofuzz.search import Map
+    from monofuzz.search.regimes import Map
+    from monofuzz.search.verdict import ThrashAs
 
     Floats = NDArray[np.float64]
     Spans = list[tuple[float, float]]
@@ -37,7 +41,7 @@ _SIZE = (7.6, 4.0)  # inches: a text column of a paper, or the width of a README
 _DPI = 200
 _FRAME = {"left": 0.085, "right": 0.965, "bottom": 0.225, "top": 0.775}  # of the figure
 _COLUMNS = 1200
-_NARROWEST = 1.6 / _COLUMNS  # of the width: what stays visible on paper
+_NARROWEST = 2.0 / _COLUMNS  # of the width: what stays visible on paper
 _TICK_STEPS = (1, 2, 2.5, 5, 10)
 _LOGARITHMIC_FROM = 4.0  # ratio of greatest to least overhead
 
@@ -47,7 +51,7 @@ _HOLE = "#D55E00"
 _THRASHED = "#CC79A7"
 _TIMEOUT = "#E69F00"
 _INFEASIBLE = "#8A8A8A"
-_GAP = "#B8B8B8"
+_GAP = "#CCCCCC"
 _TEXT = "#222222"
 _FAINT = "#666666"
 
@@ -74,25 +78,39 @@ _METADATA = {
 }
 
 
-def plot_map(map: Map, path: str | os.PathLike[str]) -> None:  # noqa: A002
+def plot_map(
+    found: Map,
+    path: str | os.PathLike[str],
+    *,
+    thrash_as: ThrashAs = "own",
+    tolerance: float = 0.0,
+) -> None:
     """Draw a map into a file; the name's ending says the format: png, svg or pdf.
 
-    The same map gives the same bytes. Raises `UsageError` for another ending, and if matplotlib
+    ``thrash_as`` and ``tolerance`` are those of the map's verdicts, which the heading states. The
+    same map gives the same bytes. Raises `UsageError` for another ending, and if matplotlib
     is not installed (it comes with the extra ``plot``).
     """
     target = Path(path)
-    kind = format_of(target)
-    figure = _figure(map)
-    import matplotlib as mpl
-
+    kind = _format_of(target)
+    mpl = _load_matplotlib()
+    figure = _figure(found, thrash_as, tolerance)
     drawn = io.BytesIO()
     with mpl.rc_context(_STYLE):
         figure.savefig(drawn, format=kind, dpi=_DPI, metadata=_METADATA[kind])
     write_atomically(target, drawn.getvalue())
 
 
-def format_of(path: Path) -> str:
-    """The format that a file's name asks for."""
+def check_drawable(path: str | os.PathLike[str]) -> None:
+    """Raise `UsageError` now for what `plot_map` would refuse after the work is done."""
+    target = Path(path)
+    _format_of(target)
+    _load_matplotlib()
+    if not target.parent.is_dir():
+        raise UsageError(f"cannot draw {target}: its folder does not exist")
+
+
+def _format_of(path: Path) -> str:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         wanted = ", ".join(f".{name}" for name in FORMATS)
@@ -100,9 +118,19 @@ def format_of(path: Path) -> str:
     return kind
 
 
+def _load_matplotlib() -> ModuleType:
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError as missing:
+        raise UsageError(
+            "drawing needs matplotlib, which is not installed: pip install 'monofuzz[plot]'"
+        ) from missing
+    return mpl
+
+
 @dataclass(frozen=True)
 class _Regimes:
-    """The regimes as arrays, budgets as ratios of the peak."""
+    """The regimes as arrays, budgets in units of the axis."""
 
     lo: Floats
     hi: Floats
@@ -110,14 +138,13 @@ class _Regimes:
     status: NDArray[np.str_]
 
     @classmethod
-    def of(cls, regimes: Sequence[Any], between: tuple[int, int], peak: int) -> _Regimes:
-        low, high = between
-        hi = [high if regime.hi is None else min(regime.hi, high) for regime in regimes]
+    def of(cls, found: Map, scale: int) -> _Regimes:
+        table = found.table
         return cls(
-            lo=np.array([max(regime.lo, low) for regime in regimes], dtype=np.float64) / peak,
-            hi=np.array(hi, dtype=np.float64) / peak,
-            overhead=np.array([regime.overhead for regime in regimes], dtype=np.float64),
-            status=np.array([regime.status for regime in regimes], dtype=np.str_),
+            lo=table["lo"] / scale,
+            hi=table["hi"] / scale,
+            overhead=table["overhead"].astype(np.float64),
+            status=np.array(found.STATUSES)[table["status"]],
         )
 
     def spans(self, status: str) -> Spans:
@@ -126,21 +153,18 @@ class _Regimes:
 
     @property
     def ok(self) -> NDArray[np.bool_]:
-        return self.status == "ok"
+        ok: NDArray[np.bool_] = self.status == "ok"
+        return ok
 
 
-def _figure(map: Map) -> Figure:  # noqa: A002
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as missing:
-        raise UsageError(
-            "drawing needs matplotlib, which is not installed: pip install 'monofuzz[plot]'"
-        ) from missing
-    peak = max(map.peak, 1)
-    left, right = (edge / peak for edge in map.between)
-    regimes = _Regimes.of(map.regimes, map.between, peak)
+def _figure(found: Map, thrash_as: ThrashAs, tolerance: float) -> Figure:
+    mpl = _load_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    scale = found.peak or 1
+    left, right = (edge / scale for edge in found.between)
+    regimes = _Regimes.of(found, scale)
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=_SIZE)
         FigureCanvasAgg(figure)
@@ -148,9 +172,9 @@ def _figure(map: Map) -> Figure:  # noqa: A002
         figure.subplots_adjust(**_FRAME)
         axes.set_xlim(left, right)
         _draw_overhead(axes, regimes, left, right)
-        _draw_spans(axes, map, regimes, peak)
-        _label_axes(axes, peak)
-        _draw_heading(figure, map)
+        _draw_spans(axes, regimes, found, scale, thrash_as)
+        _label_axes(axes, found.peak)
+        _draw_heading(figure, found, thrash_as, tolerance)
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(
             handles,
@@ -172,7 +196,7 @@ def _draw_overhead(axes: Axes, regimes: _Regimes, left: float, right: float) -> 
         return
     lo, hi, overhead = regimes.lo[ok], regimes.hi[ok], regimes.overhead[ok]
     least, greatest = float(overhead.min()), float(overhead.max())
-    if greatest / least >= _LOGARITHMIC_FROM:
+    if 0 < least * _LOGARITHMIC_FROM <= greatest:
         axes.set_yscale("log")
         axes.set_ylim(least * 0.9, greatest * 1.25)
         _plain_log_ticks(axes)
@@ -185,6 +209,8 @@ def _draw_overhead(axes: Axes, regimes: _Regimes, left: float, right: float) -> 
         axes.plot(
             x, y, color=_STEPS, lw=1.3, solid_capstyle="butt", solid_joinstyle="miter", label="runs"
         )
+        lonely = _lonely(lo, hi, (right - left) * _NARROWEST)
+        axes.plot(lo[lonely], overhead[lonely], ".", color=_STEPS, markersize=3.0)
     else:
         edges, low, high = _columns(lo, hi, overhead, left, right)
         axes.fill_between(
@@ -209,6 +235,13 @@ def _steps(lo: Floats, hi: Floats, overhead: Floats) -> tuple[Floats, Floats]:
     return x, y
 
 
+def _lonely(lo: Floats, hi: Floats, narrowest: float) -> NDArray[np.bool_]:
+    """Regimes too narrow to be seen that no neighbour touches: single samples, mostly."""
+    apart = np.concatenate([[True], lo[1:] != hi[:-1], [True]])
+    lonely: NDArray[np.bool_] = apart[:-1] & apart[1:] & (hi - lo < narrowest)
+    return lonely
+
+
 def _columns(
     lo: Floats, hi: Floats, overhead: Floats, left: float, right: float
 ) -> tuple[Floats, Floats, Floats]:
@@ -229,16 +262,15 @@ def _columns(
     return edges, low, high
 
 
-def _draw_spans(axes: Axes, map: Map, regimes: _Regimes, peak: int) -> None:  # noqa: A002
+def _draw_spans(axes: Axes, regimes: _Regimes, found: Map, scale: int, thrash_as: ThrashAs) -> None:
     left, right = axes.get_xlim()
     narrowest = (right - left) * _NARROWEST
-    holes = [(hole.lo / peak, hole.hi / peak) for hole in map.holes]
-    gaps = [(lo / peak, hi / peak) for lo, hi in map.gaps]
-    below, above = _never_feasible(regimes, right)
+    holes = [(hole.lo / scale, hole.hi / scale) for hole in find_holes(found, thrash_as=thrash_as)]
+    gaps = [(lo / scale, hi / scale) for lo, hi in found.gaps]
+    below = _below_feasible(regimes)
     _shade(axes, below, "too little memory", facecolor=_INFEASIBLE, alpha=0.28)
-    _shade(axes, above, "out of memory up to the end", facecolor=_HOLE, alpha=0.14)
     _shade(
-        axes, _widened(holes, narrowest), "hole: fails, less suffices", facecolor=_HOLE, alpha=0.42
+        axes, _widened(holes, narrowest), "hole: fails, less suffices", facecolor=_HOLE, alpha=0.5
     )
     _mark(axes, holes, "v", _HOLE)
     thrashed = _widened(regimes.spans("thrashed"), narrowest)
@@ -252,18 +284,13 @@ def _draw_spans(axes: Axes, map: Map, regimes: _Regimes, peak: int) -> None:  # 
         _say(axes, "no feasible budget was found in this range")
 
 
-def _never_feasible(regimes: _Regimes, right: float) -> tuple[Spans, Spans]:
-    """Out of memory below the first feasible budget, and above the last one."""
+def _below_feasible(regimes: _Regimes) -> Spans:
+    """Where memory runs out below the first feasible budget."""
     ok = np.flatnonzero(regimes.ok)
-    oom = regimes.status == "oom"
-    first, last = (ok[0], ok[-1]) if len(ok) else (len(regimes.lo), len(regimes.lo))
-    index = np.arange(len(regimes.lo))
-
-    def spans(where: NDArray[np.bool_]) -> Spans:
-        pairs = zip(regimes.lo[where].tolist(), regimes.hi[where].tolist(), strict=True)
-        return _joined(list(pairs))
-
-    return spans(oom & (index < first)), spans(oom & (index > last) & (regimes.lo < right))
+    first = ok[0] if len(ok) else len(regimes.lo)
+    failing = np.flatnonzero(regimes.status[:first] == "oom")
+    pairs = zip(regimes.lo[failing].tolist(), regimes.hi[failing].tolist(), strict=True)
+    return _joined(list(pairs))
 
 
 def _widened(spans: Spans, narrowest: float) -> Spans:
@@ -324,23 +351,34 @@ def _plain_log_ticks(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _label_axes(axes: Axes, peak: int) -> None:
+def _label_axes(axes: Axes, peak: int | None) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axes.set_xlabel("budget, as a share of the unconstrained peak")
     axes.set_ylabel("overhead (\N{MULTIPLICATION SIGN} model compute)")
     axes.grid(axis="y", color="#E4E4E4", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     axes.spines["right"].set_visible(False)
+    plain = FuncFormatter(lambda value, _: f"{value:.10g}")
+    axes.xaxis.set_major_locator(MaxNLocator(11, steps=_TICK_STEPS))
+    axes.xaxis.set_major_formatter(plain)
+    # Systems without a peak count in units of their own.
+    if not peak:
+        axes.set_xlabel("budget")
+        return
+    axes.set_xlabel("budget, as a share of the unconstrained peak")
     unit, name = _unit(axes.get_xlim()[1] * peak)
     scale = peak / unit
-    top = axes.secondary_xaxis("top", functions=(lambda x: x * scale, lambda x: x / scale))
+
+    def to_bytes(share: Any) -> Any:
+        return share * scale
+
+    def to_share(size: Any) -> Any:
+        return size / scale
+
+    top = axes.secondary_xaxis("top", functions=(to_bytes, to_share))
     top.set_xlabel(f"budget ({name})", fontsize=8.0, color=_FAINT)
     top.tick_params(labelsize=8.0)
     top.xaxis.set_major_locator(MaxNLocator(9, steps=_TICK_STEPS))
-    axes.xaxis.set_major_locator(MaxNLocator(11, steps=_TICK_STEPS))
-    plain = FuncFormatter(lambda value, _: f"{value:.10g}")
-    axes.xaxis.set_major_formatter(plain)
     top.xaxis.set_major_formatter(plain)
 
 
@@ -351,22 +389,22 @@ def _unit(largest: float) -> tuple[int, str]:
     return 1, "bytes"
 
 
-def _draw_heading(figure: Figure, map: Map) -> None:  # noqa: A002
-    verdicts = map.verdicts
-    proof = "certified" if map.certified else f"{_share(map.covered)} of the range covered"
-    count = len(map.regimes)
-    facts = (
-        f"feasibility {verdicts['feasibility'].verdict}",
-        f"cost {verdicts['cost'].verdict}",
-        proof,
-        f"{count:,} regime{'' if count == 1 else 's'}",
-    )
+def _draw_heading(figure: Figure, found: Map, thrash_as: ThrashAs, tolerance: float) -> None:
+    count = len(found.table)
+    facts = [
+        f"{claim} {found.verdict(claim, thrash_as=thrash_as, tolerance=tolerance).verdict}"
+        for claim in CLAIMS
+    ]
+    facts.append("certified" if found.certified else f"{_share(found.covered)} of the range known")
+    facts.append(f"{count:,} regime{'' if count == 1 else 's'}")
+    name, policy = found.origin.trace, found.origin.policy
+    heading = f"{name} under {policy}" if policy else name
     left = _FRAME["left"]
-    figure.text(left, 0.985, f"{map.trace} under {map.policy}", va="top", fontsize=11.0)
+    figure.text(left, 0.985, heading, va="top", fontsize=11.0, parse_math=False)
     second_line = " \N{MIDDLE DOT} ".join(facts)
     figure.text(left, 0.925, second_line, va="top", fontsize=8.5, color=_FAINT)
 
 
 def _share(covered: float) -> str:
-    # Not everything is never shown as everything.
-    return f"{min(covered, 0.9999):.2%}" if covered < 1 else "100%"
+    # What is not all is never shown as all, nor what is something as nothing.
+    return "100%" if covered == 1 else f"{min(max(covered, 0.0001), 0.9999):.2%}"
