@@ -1,0 +1,263 @@
+"""Where to run next: the gaps between known regimes, the most telling first.
+
+Nothing here knows of threads, files or clocks. A gap is handed out once and comes back settled, so
+that no two runs in progress are ever in the same gap: since a regime is an interval, two runs in
+different gaps are never in the same regime, and no run is wasted.
+"""
+
+from __future__ import annotations
+
+from array import array
+from heapq import heapify, heappop, heappush
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from monofuzz.errors import MonofuzzError
+from monofuzz.search.rows import (
+    OK,
+    STATUSES,
+    TIMEOUT,
+    RowStore,
+    clip,
+    row_of,
+    rows_from,
+    same_runs,
+    unknown_ranges,
+)
+from monofuzz.search.verdict import CLIFF_FACTOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from monofuzz.search.rows import Rows
+
+__all__ = ["Direction", "Frontier", "Gap"]
+
+Direction = Literal["adaptive", "up", "down"]
+"""In which order a range is explored. The map is the same; *adaptive* learns most early."""
+
+# The classes of gaps, in the order in which they are explored.
+_STATUS_CHANGES, _OVERHEAD_CHANGES, _ALIKE, _BY_TIMEOUT, _IN_TIMEOUTS = range(5)
+
+
+class Gap(NamedTuple):
+    """An unexplored range ``[lo, hi)`` between two known rows (-1: none, it is at an end).
+
+    Gaps compare by class, then ``rank``: the order in which they are explored.
+    """
+
+    kind: int
+    rank: int
+    lo: int
+    hi: int
+    below: int
+    above: int
+
+    @property
+    def urgent(self) -> bool:
+        """Something changes inside, or nothing is known on one side."""
+        return self.kind <= _OVERHEAD_CHANGES
+
+    @property
+    def hopeless(self) -> bool:
+        """The runs on both sides timed out."""
+        return self.kind == _IN_TIMEOUTS
+
+
+class Frontier:
+    """The gaps of the range ``[lo, hi)``, what is known beside them, and what was found.
+
+    ``known`` are sorted, disjoint rows to begin with.
+    """
+
+    def __init__(
+        self,
+        lo: int,
+        hi: int,
+        known: Rows,
+        *,
+        direction: Direction = "adaptive",
+        name: str = "the system",
+    ) -> None:
+        self.lo, self.hi = lo, hi
+        self._direction = direction
+        self._name = name
+        inside = clip(known, lo, hi)
+        self._store = RowStore(inside)
+        self._new = len(inside)
+        self._status = array("b", inside["status"].astype("i1").tobytes())
+        self._overhead = array("d", inside["overhead"].tobytes())
+        self._width = array("q", (inside["hi"] - inside["lo"]).tobytes())
+        self.covered = sum(self._width)
+        self.sampled = bool((inside["certified"] == 0).any())
+        self._expected = 0.0
+        self._heap: list[Gap] = []
+        starts = {int(start): i for i, start in enumerate(inside["lo"].tolist())}
+        ends = {int(end): i for i, end in enumerate(inside["hi"].tolist())}
+        for start, end in unknown_ranges(inside, lo, hi).tolist():
+            gap = self._gap(start, end, ends.get(start, -1), starts.get(end, -1))
+            self._heap.append(gap)
+            self._expected += self._guess(gap)
+        heapify(self._heap)
+
+    def __len__(self) -> int:
+        """The gaps that can be taken."""
+        return len(self._heap)
+
+    @property
+    def rows(self) -> Rows:
+        """Everything known, in the order in which it became known."""
+        return self._store.rows
+
+    @property
+    def next(self) -> Gap:
+        """The gap that would be taken first."""
+        return self._heap[0]
+
+    @property
+    def runs_left(self) -> float:
+        """A guess of how many runs are left: widths of gaps over those of the regimes beside."""
+        return self._expected
+
+    def take(self, most: int) -> list[Gap]:
+        """At most ``most`` gaps of the first class; urgent ones come alone, to be back soon."""
+        urgent = self._heap[0].urgent
+        taken: list[Gap] = []
+        while self._heap and len(taken) < most and self._heap[0].urgent == urgent:
+            gap = heappop(self._heap)
+            self._expected -= self._guess(gap)
+            taken.append(gap)
+        return taken
+
+    def give_back(self, gap: Gap) -> None:
+        """A gap that was taken and not settled can be taken again."""
+        heappush(self._heap, gap)
+        self._expected += self._guess(gap)
+
+    def probe(self, gap: Gap) -> int:
+        """The budget to run at to learn about a gap."""
+        if self._sweeps_up(gap.below):
+            return gap.lo
+        if self._sweeps_down(gap.above):
+            return gap.hi - 1
+        if gap.below < 0:
+            return gap.lo
+        if gap.above < 0:
+            return gap.hi - 1
+        return (gap.lo + gap.hi) // 2
+
+    def settle(self, outcomes: Iterable[tuple[Gap, int, Any]]) -> Rows:
+        """Record runs: (gap, budget, result) of each. Returns their rows, clipped to the gaps.
+
+        Raises `MonofuzzError` if a result contradicts what is known.
+        """
+        found: list[tuple[Any, ...]] = []
+        overhanging: list[tuple[int, int, int]] = []
+        for gap, budget, result in outcomes:
+            for rest in self._place(gap, budget, result, found, overhanging):
+                self.give_back(rest)
+        return self._keep(found, overhanging)
+
+    def advance(self, gap: Gap, results: Iterable[Any]) -> Rows:
+        """Record a walk through a gap, from ``gap.lo`` upwards, that may have ended early."""
+        found: list[tuple[Any, ...]] = []
+        overhanging: list[tuple[int, int, int]] = []
+        rest: Gap | None = gap
+        for result in results:
+            if rest is None:
+                break
+            rest = next(iter(self._place(rest, rest.lo, result, found, overhanging)), None)
+        if rest is not None:
+            self.give_back(rest)
+        return self._keep(found, overhanging)
+
+    def _place(
+        self,
+        gap: Gap,
+        budget: int,
+        result: Any,
+        found: list[tuple[Any, ...]],
+        overhanging: list[tuple[int, int, int]],
+    ) -> list[Gap]:
+        """Add the row of a run to ``found``; what is left of its gap on either side."""
+        row = row_of(result, budget, self._name)
+        lo, hi = row[0], row[1]
+        me = len(self._store) + len(found)
+        if lo < gap.lo:
+            if gap.below >= 0:
+                overhanging.append((gap.below, me, gap.lo - 1))
+            lo = gap.lo
+        if hi > gap.hi:
+            if gap.above >= 0:
+                overhanging.append((gap.above, me, gap.hi))
+            hi = gap.hi
+        found.append((lo, hi, *row[2:]))
+        self._status.append(row[-3])
+        self._overhead.append(row[3])
+        self._width.append(hi - lo)
+        self.covered += hi - lo
+        if not row[-2]:
+            self.sampled = True
+        left = []
+        if gap.lo < lo:
+            left.append(self._gap(gap.lo, lo, gap.below, me))
+        if hi < gap.hi:
+            left.append(self._gap(hi, gap.hi, me, gap.above))
+        return left
+
+    def _keep(self, found: list[tuple[Any, ...]], overhanging: list[tuple[int, int, int]]) -> Rows:
+        rows = rows_from(found)
+        self._store.extend(rows)
+        for known, me, budget in overhanging:
+            self._check(known, me, budget)
+        return rows
+
+    def _check(self, known: int, me: int, budget: int) -> None:
+        # An interval that reaches into known budgets must be of the same run as what is there.
+        rows = self._store.rows
+        there, here = rows[known : known + 1], rows[me : me + 1]
+        if not (there["certified"][0] and here["certified"][0]) or same_runs(there, here)[0]:
+            return
+        raise MonofuzzError(
+            f"{self._name} contradicts itself: a run says that it is the same at budget {budget}, "
+            f"where another run gave {STATUSES[there['status'][0]]} with overhead "
+            f"{there['overhead'][0]:.6g}, not {STATUSES[here['status'][0]]} with "
+            f"{here['overhead'][0]:.6g}; its intervals cannot be trusted"
+        )
+
+    def _gap(self, lo: int, hi: int, below: int, above: int) -> Gap:
+        kind = self._kind(below, above)
+        rank = lo - hi
+        if self._sweeps_up(below):
+            kind, rank = _ALIKE, lo
+        elif self._sweeps_down(above):
+            kind, rank = _ALIKE, -hi
+        return Gap(kind, rank, lo, hi, below, above)
+
+    def _kind(self, below: int, above: int) -> int:
+        if below < 0 or above < 0:
+            return _STATUS_CHANGES
+        low, high = self._status[below], self._status[above]
+        if low == TIMEOUT or high == TIMEOUT:
+            return _IN_TIMEOUTS if low == high else _BY_TIMEOUT
+        if low != high:
+            return _STATUS_CHANGES
+        if low == OK:
+            cheap, dear = sorted((self._overhead[below], self._overhead[above]))
+            if dear > cheap * CLIFF_FACTOR:
+                return _OVERHEAD_CHANGES
+        return _ALIKE
+
+    # A sweep cannot step over budgets that time out: around them it bisects as well.
+    def _sweeps_up(self, below: int) -> bool:
+        return self._direction == "up" and (below < 0 or self._status[below] != TIMEOUT)
+
+    def _sweeps_down(self, above: int) -> bool:
+        return self._direction == "down" and (above < 0 or self._status[above] != TIMEOUT)
+
+    def _guess(self, gap: Gap) -> float:
+        if gap.below < 0 or gap.above < 0:
+            return 1.0
+        # The geometric mean of the widths: narrow regimes are common, and the guess must not jump.
+        near = sqrt(self._width[gap.below] * self._width[gap.above])
+        return max(1.0, (gap.hi - gap.lo) / near)
