@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from monofuzz.trace.builder import TraceBuilder
-from monofuzz.trace.library import load
+from monofuzz.trace.library import TraceInfo, load, save
 from monofuzz.trace.model import COMPUTE, GET, PIN, RELEASE, Trace, TraceMeta
 
-__all__ = ["COMPUTE", "GET", "PIN", "RELEASE", "Trace", "TraceBuilder", "TraceMeta", "load"]
+__all__ = [
+    "COMPUTE",
+    "GET",
+    "PIN",
+    "RELEASE",
+    "Trace",
+    "TraceBuilder",
+    "TraceInfo",
+    "TraceMeta",
+    "load",
+    "save",
+]

@@ -29,9 +29,10 @@ __all__ = [
     "Content",
     "compress",
     "read_content",
+    "read_file",
+    "unzip",
     "unzstd",
     "write_atomically",
-    "zip_members",
 ]
 
 MAX_FILE_BYTES: Final = 64 * 2**20
@@ -68,7 +69,7 @@ def read_content(source: Source, *, member: str | None = None) -> Content:
     """
     if isinstance(source, str | os.PathLike):
         label = os.fspath(source)
-        packed = _read_path(Path(label))
+        packed = read_file(Path(label))
     else:
         label = str(getattr(source, "name", "") or "<file object>")
         packed = _read_object(source, label)
@@ -107,7 +108,8 @@ def _too_large(label: str, size: str, limit: int) -> TraceError:
     )
 
 
-def _read_path(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """The bytes of a file of bearable size. Raises `TraceError`."""
     label = str(path)
     try:
         if path.is_dir():
@@ -222,10 +224,21 @@ def _open_zip(packed: bytes, label: str) -> zipfile.ZipFile:
         raise TraceError(f"the zip file is damaged: {error}", file=label) from None
 
 
-def zip_members(packed: bytes, label: str) -> list[str]:
-    """The names in a zip that may be traces: no folders, no manifest, nothing hidden."""
+def unzip(packed: bytes, label: str) -> dict[str, bytes]:
+    """All logs in a zip, and its ``manifest.json`` if it has one, by their full names."""
     with _open_zip(packed, label) as archive:
-        return _candidates(archive)
+        names = _candidates(archive)
+        if not names:
+            raise TraceError("the zip file holds no log", file=label)
+        manifests = [name for name in archive.namelist() if _base(name) == "manifest.json"]
+        unpacked: dict[str, bytes] = {}
+        room = MAX_TEXT_BYTES
+        for name in manifests[:1] + names:
+            unpacked[name] = _zip_data(archive, name, label)
+            room -= len(unpacked[name])
+            if room < 0:
+                raise _too_large(label, "the zip file unpacks to too much", MAX_TEXT_BYTES)
+        return unpacked
 
 
 def _candidates(archive: zipfile.ZipFile) -> list[str]:
@@ -234,27 +247,27 @@ def _candidates(archive: zipfile.ZipFile) -> list[str]:
         for info in archive.infolist()
         if not info.is_dir()
         and not info.filename.startswith("__MACOSX/")
-        and not info.filename.rpartition("/")[2].startswith(".")
-        and info.filename.rpartition("/")[2] != "manifest.json"
+        and not _base(info.filename).startswith(".")
+        and _base(info.filename) != "manifest.json"
     ]
 
 
 def _unzip_one(packed: bytes, label: str, member: str | None) -> tuple[str, bytes]:
     with _open_zip(packed, label) as archive:
         names = _candidates(archive)
-        listed = "\n  ".join(names[:40]) + ("\n  …" if len(names) > 40 else "")
+        listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
         if member is not None:
             chosen = [n for n in archive.namelist() if n == member]
-            chosen = chosen or [n for n in names if n.rpartition("/")[2] == member]
+            chosen = chosen or [n for n in names if _base(n) == member]
             if not chosen:
-                hint = nearest(member, names) or f"; it has\n  {listed}"
+                hint = nearest(member, names) or f"; it has {listed}"
                 raise TraceError(f"the zip file has no member {member!r}{hint}", file=label)
             return chosen[0], _zip_data(archive, chosen[0], label)
         if not names:
             raise TraceError("the zip file holds no log", file=label)
         if len(names) > 1:
             raise TraceError(
-                f"the zip file holds {len(names)} logs; name one as {label}:MEMBER:\n  {listed}",
+                f"the zip file holds {len(names)} logs; name one as {label}:MEMBER: {listed}",
                 file=label,
             )
         return names[0], _zip_data(archive, names[0], label)
