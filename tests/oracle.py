@@ -1,8 +1,8 @@
 """A second replay, slow and literal: the differential oracle for the engine.
 
 Everything is what the semantics say in the plainest Python there is: sets for regions, a chain of
-links for equivalence classes, a list for the pool, recursion, integers without bounds and Python's own
-``int / int``. Nothing here is shared with `monofuzz.replay`, and nothing here may be borrowed from
+links for equivalence classes, a list for the pool, recursion, integers without bounds and Python's
+own ``int / int``. Nothing here is shared with `monofuzz.replay`, and nothing may be borrowed from
 it: two replays that agree are only worth something while they were written apart.
 
 `replay` gives a plain dict with the keys of a golden record and the list of victims beside them.
