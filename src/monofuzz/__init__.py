@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from monofuzz.errors import MonofuzzError as MonofuzzError
     from monofuzz.replay import Outcome as Outcome
     from monofuzz.replay import peak_memory as peak_memory
-    from monofuzz.replay import policy as policy
     from monofuzz.replay import replay as replay
+    from monofuzz.replay.policy import policy as policy
     from monofuzz.search import Map as Map
     from monofuzz.search import MonotonicityUndecided as MonotonicityUndecided
     from monofuzz.search import MonotonicityViolation as MonotonicityViolation
@@ -41,7 +41,7 @@ _HOMES = {
     "load": "monofuzz.trace",
     "map_budgets": "monofuzz.search",
     "peak_memory": "monofuzz.replay",
-    "policy": "monofuzz.replay",
+    "policy": "monofuzz.replay.policy",
     "replay": "monofuzz.replay",
 }
 

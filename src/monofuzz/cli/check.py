@@ -60,7 +60,6 @@ def command(
         for trace in traces
         for policy in policies
     ]
-    session.prepare(engine)
     checks: list[Check] = []
     interrupted = False
     for system in systems:

@@ -70,7 +70,6 @@ def command(
 
         check_drawable(plot)
     system = session.system(trace, policy, limit=limit, timeout=timeout, align=align, engine=engine)
-    session.prepare(engine)
     from monofuzz.search import map_budgets
 
     with console.search_progress(system.name) as progress:

@@ -55,7 +55,6 @@ def command(
 
     system = session.system(trace, policy, limit=limit, timeout=timeout, align=align, engine=engine)
     wanted = [budget_text.parse(text, system.peak) for text in (*budgets, *more_budgets)]
-    session.prepare(engine)
     outcomes = []
     for budget in wanted:
         outcome = system.run(budget)
@@ -104,7 +103,7 @@ def _show(system: TraceSystem, outcomes: list[Outcome]) -> None:
     out = console.out()
     out.print(
         f"[bold]{escape(system.name)}[/] under [bold]{escape(system.policy)}[/], "
-        f"peak {units.size(system.peak)} ({units.exact(system.peak)} bytes)\n"
+        f"peak {units.both(system.peak)}\n"
     )
     if len(outcomes) == 1:
         _show_one(out, system, outcomes[0])
@@ -113,17 +112,8 @@ def _show(system: TraceSystem, outcomes: list[Outcome]) -> None:
 
 
 def _show_one(out: Console, system: TraceSystem, outcome: Outcome) -> None:
-    lo, hi = outcome.interval
-    budgets = (
-        f"{units.exact(lo)} bytes and above"
-        if hi is None
-        else (f"{units.exact(lo)} to {units.exact(hi - 1)} bytes, {units.size(hi - lo)} wide")
-    )
-    if not outcome.certified:
-        budgets = "this budget only: the policy gives no interval"
     rows = {
-        "budget": f"{units.size(outcome.budget)} ({units.exact(outcome.budget)} bytes, "
-        f"{units.ratio(outcome.budget, system.peak)})",
+        "budget": f"{units.ratio(outcome.budget, system.peak)}, {units.both(outcome.budget)}",
         "status": console.status(outcome.status),
         "overhead": _overhead(system, outcome),
         "recomputed": f"{units.nanoseconds(outcome.remat_compute)} beside "
@@ -132,16 +122,27 @@ def _show_one(out: Console, system: TraceSystem, outcome: Outcome) -> None:
         f"{units.exact(outcome.evictions_all)} with releases, "
         f"of {units.plural(outcome.distinct_evicted, 'storage')}",
         "rematerialised": units.plural(outcome.remats, "operator"),
-        "peak memory": _size(outcome.peak_memory),
-        "most pinned": f"{_size(outcome.peak_pinned)} at depth {outcome.depth_at_peak_pinned}",
+        "peak memory": units.both(outcome.peak_memory),
+        "most pinned": f"{units.both(outcome.peak_pinned)} at depth {outcome.depth_at_peak_pinned}",
         "deepest": f"{units.exact(outcome.max_depth)} nested operators",
-        "the same run at": budgets,
+        "the same run": _same_run(outcome),
     }
     grid = Table.grid(padding=(0, 2, 0, 0))
     for name, value in rows.items():
         grid.add_row(name, value)
     out.print(grid)
     _explain_failure(out, system, outcome)
+
+
+def _same_run(outcome: Outcome) -> str:
+    lo, hi = outcome.interval
+    if not outcome.certified:
+        return "is known for this budget only"
+    if hi is None:
+        return f"from {units.exact(lo)} bytes on"
+    if hi == lo + 1:
+        return "at no other budget"
+    return f"from {units.exact(lo)} to {units.exact(hi - 1)} bytes"
 
 
 def _show_all(out: Console, system: TraceSystem, outcomes: list[Outcome]) -> None:
@@ -169,15 +170,12 @@ def _overhead(system: TraceSystem, outcome: Outcome) -> str:
     return views.overhead(outcome.status, outcome.overhead, system.limit)
 
 
-def _size(count: int) -> str:
-    return f"{units.size(count)} ({units.exact(count)} bytes)"
-
-
 def _explain_failure(out: Console, system: TraceSystem, outcome: Outcome) -> None:
     fail = outcome.fail
-    if fail is not None:
-        out.print(
-            f"\n{units.ratio(outcome.budget, system.peak)}: out of memory: a request of "
-            f"{_size(fail.request)} at depth {fail.depth} was {_size(fail.over_by)} too much, "
-            f"with {_size(fail.pinned_bytes)} pinned and nothing left to evict"
-        )
+    if fail is None:
+        return
+    out.print(
+        f"\n{units.ratio(outcome.budget, system.peak)}: out of memory: at depth {fail.depth} a "
+        f"request of {units.both(fail.request)} was {units.both(fail.over_by)} too much, with "
+        f"{units.both(fail.pinned_bytes)} pinned and nothing left to evict"
+    )

@@ -20,6 +20,11 @@ def exact(count: int) -> str:
     return f"{count:,}"
 
 
+def both(count: int) -> str:
+    """A size for people and to the byte: ``9.370 GiB (10,061,179,648 bytes)``."""
+    return size(count) if count < 1024 else f"{size(count)} ({exact(count)} bytes)"
+
+
 def plural(count: int, noun: str) -> str:
     """A counted noun: ``1 hole``, ``8,522 regimes``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

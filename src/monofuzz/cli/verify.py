@@ -10,7 +10,7 @@ from rich.markup import escape
 from monofuzz.cli import console, exits, options, session, units
 
 if TYPE_CHECKING:
-    from monofuzz.report.golden import Verification
+    from monofuzz.replay.golden import Verification
 
 _SHOWN = 20
 
@@ -31,11 +31,11 @@ def command(ctx: click.Context, golden: str, engine: str, as_json: bool) -> None
 
     A run matches when all its fields are equal, to the last eviction. Exits with 0 only if all do.
     """
-    from monofuzz.report.golden import verify
-
     session.prepare(engine)
+    from monofuzz.replay.golden import verify_file
+
     with console.progress("replaying golden runs") as bar:
-        verification = verify(golden, engine=engine, progress=bar)
+        verification = verify_file(golden, engine=engine, progress=bar)
     if as_json:
         console.emit(document(verification))
     else:

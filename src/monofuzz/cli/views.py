@@ -92,7 +92,7 @@ def _show_what(out: Console, found: Map) -> None:
     out.print(f"[bold]{escape(origin.trace)}[/]{under}")
     facts = []
     if found.peak:
-        facts.append(f"peak {units.size(found.peak)} ({units.exact(found.peak)} bytes)")
+        facts.append(f"peak {units.both(found.peak)}")
     shares = f" ({lo / found.peak:.6g} to {hi / found.peak:.6g})" if found.peak else ""
     facts.append(f"budgets {units.size(lo)} to {units.size(hi)}{shares}")
     if origin.limit is not None:
