@@ -35,7 +35,7 @@ _UNITS = {
     "tib": 2**40,
 }
 _NUMBER = re.compile(
-    r"(?P<sign>[+-]?)(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?)"
+    r"(?P<sign>[+-]?)(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?)"
     r"\s*(?P<unit>%|[A-Za-z]*)"
 )
 _FORMS = "write a ratio of the peak (0.104 or 10.4%), bytes (123456) or a size (2.5GiB, 300MB)"

@@ -33,7 +33,7 @@ class Steps:
     Steps with equal (status, cost) beside each other are different intervals of one regime.
     """
 
-    steps: list[tuple[int, str, float]]
+    steps: Sequence[tuple[int, str, float]]
     certified: bool = True
     timeouts: frozenset[int] = frozenset()
     seconds: float = 0.0
@@ -44,7 +44,7 @@ class Steps:
 
     def __post_init__(self) -> None:
         self.starts = [start for start, _, _ in self.steps]
-        self.identity = repr((self.steps, self.certified))
+        self.identity = repr((list(self.steps), self.certified))
 
     def run(self, budget: int) -> ToyResult:
         self.runs.append(budget)
@@ -81,11 +81,8 @@ def step_lists(
     *,
     span: int = 60,
     statuses: Sequence[str] = STATUSES,
-    costs: st.SearchStrategy[float] | None = None,
 ) -> list[tuple[int, str, float]]:
     """Steps from 0 on, with starts below ``span``; few costs, so that equal neighbours occur."""
     starts = draw(st.sets(st.integers(1, span - 1), max_size=16))
-    step = st.tuples(
-        st.sampled_from(statuses), st.sampled_from([10, 11, 12, 13, 20, 40]) if costs is None else costs
-    )
+    step = st.tuples(st.sampled_from(statuses), st.sampled_from([10, 11, 12, 13, 20, 40]))
     return [(start, *draw(step)) for start in sorted({0, *starts})]

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -67,10 +67,13 @@ class Limits:
 
 @dataclass(slots=True)
 class _Task:
+    """Runs at a budget of each gap, or (``walker``) at most ``most`` in order up the only gap."""
+
     gaps: list[Gap]
     budgets: list[int]
-    walk: bool
-    results: list[Any]
+    walker: Iterator[Any] | None = None
+    most: int = 0
+    results: list[Any] = field(default_factory=list)
     seconds: float = 0.0
     error: BaseException | None = None
 
@@ -137,6 +140,7 @@ class Explorer:
         self._pace = 0.0
         self._in_flight = 0
         self._reserved = 0
+        self._walkers: dict[int, Iterator[Any]] = {}
         self._unkept: list[Rows] = []
         self._next_look = 1
         self._started = self._ticked = self._synced = time.perf_counter()
@@ -210,27 +214,29 @@ class Explorer:
             return None
         left = self._runs_allowed() - self._reserved
         if self._walk and not first.urgent:
-            gaps = frontier.take(1)
-            most = min(_TASK_RUNS, left, gaps[0].hi - gaps[0].lo)
+            (gap,) = frontier.take(1)
+            walker = self._walkers.pop(gap.lo, None)
+            if walker is None:
+                walker = self._runner.walk(gap.lo, gap.hi, self._stop)
+            most = min(_TASK_RUNS, left)
             self._reserved += most
-            return _Task(gaps, [most], True, [])
+            return _Task([gap], [], walker, most)
         paced = int(_TASK_SECONDS / self._pace) + 1 if self._pace else 1
         share = -(-len(frontier) // max(self._jobs, 1))
         gaps = frontier.take(min(paced, share, left, _TASK_RUNS))
         budgets = [frontier.probe(gap) for gap in gaps]
         self._reserved += len(budgets)
-        return _Task(gaps, budgets, False, [])
+        return _Task(gaps, budgets)
 
     def _do(self, task: _Task) -> None:
         started = time.perf_counter()
         try:
             stop = self._stop
-            if task.walk:
-                (gap,), (most,) = task.gaps, task.budgets
+            if task.walker is not None:
                 sliced = _Slice(stop)
-                for result in self._runner.walk(gap.lo, gap.hi, stop):
+                for result in task.walker:
                     task.results.append(result)
-                    if len(task.results) >= most or sliced.is_set():
+                    if len(task.results) >= task.most or sliced.is_set():
                         break
             else:
                 if not self._runner.batches:
@@ -242,9 +248,12 @@ class Explorer:
 
     def _settle(self, task: _Task) -> None:
         frontier, results = self._frontier, task.results
-        if task.walk:
-            self._reserved += len(results) - task.budgets[0]
-            rows = frontier.advance(task.gaps[0], results)
+        if task.walker is not None:
+            self._reserved += len(results) - task.most
+            rows, rest = frontier.advance(task.gaps[0], results)
+            if rest is not None and len(rows):
+                # It goes on where it is: it may have computed more than it has said.
+                self._walkers[rest.lo] = task.walker
         else:
             self._reserved += len(results) - len(task.budgets)
             rows = frontier.settle(zip(task.gaps, task.budgets, results, strict=False))

@@ -12,6 +12,8 @@ from heapq import heapify, heappop, heappush
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
 from monofuzz.errors import MonofuzzError
 from monofuzz.search.rows import (
     OK,
@@ -43,7 +45,8 @@ _STATUS_CHANGES, _OVERHEAD_CHANGES, _ALIKE, _BY_TIMEOUT, _IN_TIMEOUTS = range(5)
 class Gap(NamedTuple):
     """An unexplored range ``[lo, hi)`` between two known rows (-1: none, it is at an end).
 
-    Gaps compare by class, then ``rank``: the order in which they are explored.
+    Gaps compare by class, then ``rank``: the order in which they are explored. ``guess`` says how
+    many runs it may take.
     """
 
     kind: int
@@ -52,6 +55,7 @@ class Gap(NamedTuple):
     hi: int
     below: int
     above: int
+    guess: float
 
     @property
     def urgent(self) -> bool:
@@ -81,15 +85,15 @@ class Frontier:
     ) -> None:
         self.lo, self.hi = lo, hi
         self._direction = direction
+        self._sweeping = direction != "adaptive"
         self._name = name
         inside = clip(known, lo, hi)
         self._store = RowStore(inside)
-        self._new = len(inside)
         self._status = array("b", inside["status"].astype("i1").tobytes())
         self._overhead = array("d", inside["overhead"].tobytes())
         self._width = array("q", (inside["hi"] - inside["lo"]).tobytes())
         self.covered = sum(self._width)
-        self.sampled = bool((inside["certified"] == 0).any())
+        self.sampled = _any_sampled(inside)
         self._expected = 0.0
         self._heap: list[Gap] = []
         starts = {int(start): i for i, start in enumerate(inside["lo"].tolist())}
@@ -97,7 +101,7 @@ class Frontier:
         for start, end in unknown_ranges(inside, lo, hi).tolist():
             gap = self._gap(start, end, ends.get(start, -1), starts.get(end, -1))
             self._heap.append(gap)
-            self._expected += self._guess(gap)
+            self._expected += gap.guess
         heapify(self._heap)
 
     def __len__(self) -> int:
@@ -120,25 +124,26 @@ class Frontier:
         return self._expected
 
     def take(self, most: int) -> list[Gap]:
-        """At most ``most`` gaps of the first class; urgent ones come alone, to be back soon."""
-        urgent = self._heap[0].urgent
+        """The first gaps, at most ``most``, all of one class: what is urgent shall be back soon."""
+        heap = self._heap
+        kind = heap[0].kind
         taken: list[Gap] = []
-        while self._heap and len(taken) < most and self._heap[0].urgent == urgent:
-            gap = heappop(self._heap)
-            self._expected -= self._guess(gap)
+        while heap and len(taken) < most and heap[0].kind == kind:
+            gap = heappop(heap)
+            self._expected -= gap.guess
             taken.append(gap)
         return taken
 
     def give_back(self, gap: Gap) -> None:
         """A gap that was taken and not settled can be taken again."""
         heappush(self._heap, gap)
-        self._expected += self._guess(gap)
+        self._expected += gap.guess
 
     def probe(self, gap: Gap) -> int:
         """The budget to run at to learn about a gap."""
-        if self._sweeps_up(gap.below):
+        if self._sweeping and self._sweeps_up(gap.below):
             return gap.lo
-        if self._sweeps_down(gap.above):
+        if self._sweeping and self._sweeps_down(gap.above):
             return gap.hi - 1
         if gap.below < 0:
             return gap.lo
@@ -158,8 +163,11 @@ class Frontier:
                 self.give_back(rest)
         return self._keep(found, overhanging)
 
-    def advance(self, gap: Gap, results: Iterable[Any]) -> Rows:
-        """Record a walk through a gap, from ``gap.lo`` upwards, that may have ended early."""
+    def advance(self, gap: Gap, results: Iterable[Any]) -> tuple[Rows, Gap | None]:
+        """Record a walk through a gap, from ``gap.lo`` upwards, that may have ended early.
+
+        Returns the new rows and what is left of the gap, which can be taken again.
+        """
         found: list[tuple[Any, ...]] = []
         overhanging: list[tuple[int, int, int]] = []
         rest: Gap | None = gap
@@ -169,7 +177,7 @@ class Frontier:
             rest = next(iter(self._place(rest, rest.lo, result, found, overhanging)), None)
         if rest is not None:
             self.give_back(rest)
-        return self._keep(found, overhanging)
+        return self._keep(found, overhanging), rest
 
     def _place(
         self,
@@ -182,32 +190,32 @@ class Frontier:
         """Add the row of a run to ``found``; what is left of its gap on either side."""
         row = row_of(result, budget, self._name)
         lo, hi = row[0], row[1]
-        me = len(self._store) + len(found)
-        if lo < gap.lo:
-            if gap.below >= 0:
-                overhanging.append((gap.below, me, gap.lo - 1))
-            lo = gap.lo
-        if hi > gap.hi:
-            if gap.above >= 0:
-                overhanging.append((gap.above, me, gap.hi))
-            hi = gap.hi
-        found.append((lo, hi, *row[2:]))
+        _, _, gap_lo, gap_hi, below, above, _ = gap
+        me = len(self._width)
+        if lo < gap_lo:
+            if below >= 0:
+                overhanging.append((below, me, gap_lo - 1))
+            lo = gap_lo
+        if hi > gap_hi:
+            if above >= 0:
+                overhanging.append((above, me, gap_hi))
+            hi = gap_hi
+        found.append(row if lo == row[0] and hi == row[1] else (lo, hi, *row[2:]))
         self._status.append(row[-3])
         self._overhead.append(row[3])
         self._width.append(hi - lo)
-        self.covered += hi - lo
-        if not row[-2]:
-            self.sampled = True
         left = []
-        if gap.lo < lo:
-            left.append(self._gap(gap.lo, lo, gap.below, me))
-        if hi < gap.hi:
-            left.append(self._gap(hi, gap.hi, me, gap.above))
+        if gap_lo < lo:
+            left.append(self._gap(gap_lo, lo, below, me))
+        if hi < gap_hi:
+            left.append(self._gap(hi, gap_hi, me, above))
         return left
 
     def _keep(self, found: list[tuple[Any, ...]], overhanging: list[tuple[int, int, int]]) -> Rows:
         rows = rows_from(found)
         self._store.extend(rows)
+        self.covered += int(np.sum(rows["hi"] - rows["lo"]))
+        self.sampled = self.sampled or _any_sampled(rows)
         for known, me, budget in overhanging:
             self._check(known, me, budget)
         return rows
@@ -226,27 +234,33 @@ class Frontier:
         )
 
     def _gap(self, lo: int, hi: int, below: int, above: int) -> Gap:
-        kind = self._kind(below, above)
-        rank = lo - hi
-        if self._sweeps_up(below):
-            kind, rank = _ALIKE, lo
-        elif self._sweeps_down(above):
-            kind, rank = _ALIKE, -hi
-        return Gap(kind, rank, lo, hi, below, above)
-
-    def _kind(self, below: int, above: int) -> int:
+        wide = hi - lo
+        guess = 1.0
         if below < 0 or above < 0:
-            return _STATUS_CHANGES
-        low, high = self._status[below], self._status[above]
-        if low == TIMEOUT or high == TIMEOUT:
-            return _IN_TIMEOUTS if low == high else _BY_TIMEOUT
-        if low != high:
-            return _STATUS_CHANGES
-        if low == OK:
-            cheap, dear = sorted((self._overhead[below], self._overhead[above]))
-            if dear > cheap * CLIFF_FACTOR:
-                return _OVERHEAD_CHANGES
-        return _ALIKE
+            kind = _STATUS_CHANGES
+        else:
+            kind = _ALIKE
+            low, high = self._status[below], self._status[above]
+            if low == TIMEOUT or high == TIMEOUT:
+                kind = _IN_TIMEOUTS if low == high else _BY_TIMEOUT
+            elif low != high:
+                kind = _STATUS_CHANGES
+            elif low == OK:
+                cheap, dear = self._overhead[below], self._overhead[above]
+                if dear > cheap * CLIFF_FACTOR or cheap > dear * CLIFF_FACTOR:
+                    kind = _OVERHEAD_CHANGES
+            # The geometric mean of the widths beside: narrow regimes are common, and the guess
+            # must not jump.
+            guess = wide / sqrt(self._width[below] * self._width[above])
+            if guess < 1.0:
+                guess = 1.0
+        rank = -wide
+        if self._sweeping:
+            if self._sweeps_up(below):
+                kind, rank = _ALIKE, lo
+            elif self._sweeps_down(above):
+                kind, rank = _ALIKE, -hi
+        return Gap(kind, rank, lo, hi, below, above, guess)
 
     # A sweep cannot step over budgets that time out: around them it bisects as well.
     def _sweeps_up(self, below: int) -> bool:
@@ -255,9 +269,6 @@ class Frontier:
     def _sweeps_down(self, above: int) -> bool:
         return self._direction == "down" and (above < 0 or self._status[above] != TIMEOUT)
 
-    def _guess(self, gap: Gap) -> float:
-        if gap.below < 0 or gap.above < 0:
-            return 1.0
-        # The geometric mean of the widths: narrow regimes are common, and the guess must not jump.
-        near = sqrt(self._width[gap.below] * self._width[gap.above])
-        return max(1.0, (gap.hi - gap.lo) / near)
+
+def _any_sampled(rows: Rows) -> bool:
+    return bool(((rows["certified"] == 0) & (rows["status"] != TIMEOUT)).any())

@@ -94,7 +94,7 @@ class Journal:
     def append(self, rows: Rows) -> None:
         """Add rows that were just found. They survive a kill of this process."""
         if self._file is not None:
-            self._file.write(b"".join(_row_blocks(rows, level=1)))
+            self._file.write(b"".join(_row_blocks(rows)))
             self._file.flush()
             self._unsynced = True
 
@@ -127,16 +127,19 @@ def _encode(found: Map) -> Iterator[bytes]:
     }
     yield _MAGIC + b"%d\n" % VERSION
     yield _block(_HEADER, json.dumps(header, sort_keys=True, separators=(",", ":")).encode())
-    yield from _row_blocks(found.table, level=6)
+    yield from _row_blocks(found.table)
 
 
-def _row_blocks(rows: Rows, *, level: int) -> Iterator[bytes]:
+def _row_blocks(rows: Rows) -> Iterator[bytes]:
+    import zstandard
+
+    packer = zstandard.ZstdCompressor(level=3)
     kind = _INT_ROWS if rows.dtype == INT_ROW else _REAL_ROWS
     for start in range(0, len(rows), _BLOCK_ROWS):
         part = rows[start : start + _BLOCK_ROWS]
         # Byte planes, of which most are constant, compress several times better than rows.
         planes = part.view(np.uint8).reshape(len(part), -1).T.tobytes()
-        yield _block(kind, struct.pack("<I", len(part)) + zlib.compress(planes, level))
+        yield _block(kind, struct.pack("<I", len(part)) + packer.compress(planes))
 
 
 def _block(kind: int, payload: bytes) -> bytes:
@@ -224,19 +227,21 @@ def _header(payload: bytes, path: str) -> dict[str, Any]:
 
 
 def _rows(kind: int, payload: bytes, path: str) -> Rows:
+    import zstandard
+
     dtype = _DTYPES.get(kind)
     if dtype is None or len(payload) < 4:
         _damaged(path, f"it has a block of an unknown kind ({kind})")
     (count,) = struct.unpack_from("<I", payload)
     if not 0 < count <= _BLOCK_ROWS:
         _damaged(path, f"a block says that it holds {count} regimes")
-    size = count * dtype.itemsize
+    size, packed = count * dtype.itemsize, payload[4:]
     try:
-        planes = zlib.decompressobj().decompress(payload[4:], size + 1)
-    except zlib.error as error:
+        if zstandard.frame_content_size(packed) != size:
+            _damaged(path, "a block has the wrong size")
+        planes = zstandard.ZstdDecompressor().decompress(packed)
+    except zstandard.ZstdError as error:
         _damaged(path, f"a block cannot be unpacked: {error}")
-    if len(planes) != size:
-        _damaged(path, "a block has the wrong size")
     shaped = np.frombuffer(planes, np.uint8).reshape(dtype.itemsize, count)
     return np.ascontiguousarray(shaped.T).view(dtype).reshape(count)
 

@@ -195,17 +195,16 @@ class Map:
     @property
     def covered(self) -> float:
         """The share of the range's budgets whose outcome is known (a timeout is none)."""
-        known = self.table[self.table["status"] != _rows.TIMEOUT]
-        if not len(self._gaps) and len(known) == len(self.table):
-            return 1.0
-        share = float(np.sum(known["hi"] - known["lo"])) / (self.between[1] - self.between[0])
+        lo, hi = self.between
+        unknown = int(np.sum(self._gaps[:, 1] - self._gaps[:, 0])) + self.timeouts
+        share = 1.0 - unknown / (hi - lo)
         # Rounding must never make an incomplete map look complete.
-        return min(share, math.nextafter(1.0, 0.0))
+        return min(share, math.nextafter(1.0, 0.0)) if unknown else 1.0
 
     @property
     def certified(self) -> bool:
         """No gaps, and every regime certified: the map is a proof."""
-        return not len(self._gaps) and bool(self.table["certified"].all())
+        return not len(self._gaps) and bool((self.table["certified"] == 1).all())
 
     @property
     def sampled(self) -> bool:

@@ -201,10 +201,11 @@ def same_runs(left: Rows, right: Rows) -> NDArray[np.bool_]:
 
 
 def merged(rows: Rows) -> Rows:
-    """Sorted by budget, with touching neighbours that are the same run made one."""
-    ordered = rows[np.argsort(rows["lo"], kind="stable")]
-    if len(ordered) < 2:
-        return ordered
+    """A new array, sorted by budget, with touching neighbours that are the same run made one."""
+    if len(rows) < 2:
+        return rows.copy()
+    starts = rows["lo"]
+    ordered = rows if (starts[:-1] < starts[1:]).all() else rows[np.argsort(starts, kind="stable")]
     joins = (ordered["hi"][:-1] == ordered["lo"][1:]) & same_runs(ordered[:-1], ordered[1:])
     starts = np.flatnonzero(np.concatenate(([True], ~joins)))
     result = ordered[starts]
@@ -213,7 +214,9 @@ def merged(rows: Rows) -> Rows:
 
 
 def clip(rows: Rows, lo: int, hi: int) -> Rows:
-    """The parts of the rows inside ``[lo, hi)``, as a new array."""
+    """The parts of the rows inside ``[lo, hi)``; the same array if that is all of them."""
+    if not len(rows) or (rows["lo"].min() >= lo and rows["hi"].max() <= hi):
+        return rows
     inside = rows[(rows["hi"] > lo) & (rows["lo"] < hi)]
     inside["lo"] = np.maximum(inside["lo"], lo)
     inside["hi"] = np.minimum(inside["hi"], hi)

@@ -218,21 +218,13 @@ def holes(found: Map, *, thrash_as: ThrashAs = "own") -> list[Hole]:
     lo, hi = rows["lo"], rows["hi"]
     feasible_beyond, exact_end = _beyond(found, thrash_as)
     through = np.concatenate(([0], np.cumsum(hi - lo)))
-    result = []
-    for i, j in zip(first.tolist(), last.tolist(), strict=True):
-        start, end = int(lo[i]), int(hi[j])
-        at_end = end == found.between[1]
-        result.append(
-            Hole(
-                lo=start,
-                hi=end,
-                exact_lo=bool(hi[i - 1] == start),
-                exact_hi=exact_end if at_end else bool(j + 1 < len(rows) and lo[j + 1] == end),
-                unknown=end - start - int(through[j + 1] - through[i]),
-                open=not (j < good[-1] or feasible_beyond),
-            )
-        )
-    return result
+    start, end = lo[first], hi[last]
+    after = np.append(lo[1:], -1)[last]
+    exact_hi = np.where(end == found.between[1], exact_end, after == end)
+    unknown = end - start - (through[last + 1] - through[first])
+    is_open = (last > good[-1]) & (not feasible_beyond)
+    columns = (start, end, hi[first - 1] == start, exact_hi, unknown, is_open)
+    return [Hole(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
 
 def cliffs(
@@ -343,7 +335,8 @@ def _dearer_above_cheaper(rows: Rows, tolerance: float) -> tuple[int, int] | Non
 
 
 def _known(table: Rows) -> Rows:
-    known: Rows = table[table["status"] != TIMEOUT]
+    timed_out = table["status"] == TIMEOUT
+    known: Rows = table[~timed_out] if timed_out.any() else table
     return known
 
 
