@@ -1,0 +1,1 @@
+"""Measurements against the reference simulator and against the project's own limits."""
