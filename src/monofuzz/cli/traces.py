@@ -11,6 +11,8 @@ from rich.table import Table
 from monofuzz.cli import console, options, session, units, views
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from monofuzz.trace import Trace
     from monofuzz.trace.library import TraceInfo
 
@@ -35,13 +37,14 @@ def list_(as_json: bool) -> None:
 
 @command.command("info")
 @options.trace
+@options.engine
 @options.as_json
-def info(trace: str, as_json: bool) -> None:
+def info(trace: str, engine: str, as_json: bool) -> None:
     """Describe TRACE: what it is, how large, and where it came from."""
     from monofuzz.trace import load
 
     loaded = load(trace)
-    peak = _peak(loaded)
+    peak = _measure(engine)(loaded)
     found = describe(loaded, peak)
     if as_json:
         console.emit(found)
@@ -69,19 +72,22 @@ def info(trace: str, as_json: bool) -> None:
 @click.argument("path", metavar="FILE", type=click.Path())
 @click.option("--name", metavar="NAME", help="What to call it.  [default: the file's name]")
 @click.option("--replace", is_flag=True, help="Let a name mean this trace from now on.")
+@options.engine
 @options.as_json
-def add(path: str, name: str | None, replace: bool, as_json: bool) -> None:
+def add(path: str, name: str | None, replace: bool, engine: str, as_json: bool) -> None:
     """Take FILE into the library: a DTR log, a .trace file, or a zip of them."""
     from monofuzz.trace import library
 
-    _present(library.add(path, name=name, replace=replace, measure=_peak), as_json)
+    added = library.add(path, name=name, replace=replace, measure=_measure(engine))
+    _present(added, as_json)
 
 
 @command.command("fetch")
 @click.argument("collection", metavar="[COLLECTION]", default="dtr")
 @click.option("--mirror", metavar="URL", help="Stands in for https://github.com.")
+@options.engine
 @options.as_json
-def fetch(collection: str, mirror: str | None, as_json: bool) -> None:
+def fetch(collection: str, mirror: str | None, engine: str, as_json: bool) -> None:
     """Download public traces; the only collection is dtr, the eight of the DTR paper.
 
     An interrupted download goes on where it stopped.
@@ -93,7 +99,7 @@ def fetch(collection: str, mirror: str | None, as_json: bool) -> None:
         def show(done: int, total: int | None) -> None:
             bar(done, total or done)
 
-        fetched = library.fetch(collection, mirror=mirror, progress=show, measure=_peak)
+        fetched = library.fetch(collection, mirror=mirror, progress=show, measure=_measure(engine))
     _present(fetched, as_json)
 
 
@@ -134,11 +140,12 @@ def entry(found: TraceInfo) -> dict[str, Any]:
     }
 
 
-def _peak(trace: Trace) -> int:
-    session.prepare("compiled")
-    from monofuzz.replay import peak_memory
+def _measure(engine: str) -> Callable[[Trace], int]:
+    """What measures the unconstrained peak of a trace."""
+    session.prepare(engine)
+    from monofuzz.replay.system import TraceSystem
 
-    return peak_memory(trace)
+    return lambda trace: TraceSystem(trace, "lru", limit=None, engine=engine).peak
 
 
 def _present(found: list[TraceInfo], as_json: bool) -> None:
