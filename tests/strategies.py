@@ -168,13 +168,13 @@ def training_traces(
         arguments = [gradient, outputs[layer], weights[layer]]
         if draw(st.booleans()):
             arguments.append(outputs[layer + 1])
-        made = build.op("backward", arguments, [activation(), activation()], price())
+        gradients = build.op("backward", arguments, [activation(), activation()], price())
         build.release(gradient)
         build.release(outputs[layer + 1])
-        gradient = made[0]
+        gradient = gradients[0]
         if draw(st.booleans()):
-            build.mutate("update_", [weights[layer], made[1]], [0], price())
-            build.release(made[1])
+            build.mutate("update_", [weights[layer], gradients[1]], [0], price())
+            build.release(gradients[1])
     return build.finish()
 
 
@@ -215,7 +215,8 @@ class _Log:
         self.lines.append(json.dumps(instruction))
 
     def number(self, value: int) -> int | str | float:
-        return self.draw(st.sampled_from([str(value), str(value), value, value + 0.5]))
+        spellings: list[int | str | float] = [str(value), str(value), value, value + 0.5]
+        return self.draw(st.sampled_from(spellings))
 
     def fresh(self) -> str:
         return f"x{len(self.bound)}"
@@ -266,9 +267,9 @@ class _Log:
 
     def mutate(self) -> None:
         names = [self.any_name() for _ in range(self.draw(st.integers(1, 3)))]
-        left = {}
-        replaced = []
-        old = []
+        left: dict[int, int] = {}
+        replaced: list[int] = []
+        old: list[int] = []
         for i, name in enumerate(names):
             tensor = self.bound[name]
             root = self.root[tensor]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeGuard
 
 from monofuzz.errors import TraceError
@@ -20,7 +21,7 @@ from monofuzz.trace.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["TraceBuilder"]
 
@@ -62,27 +63,27 @@ class TraceBuilder:
         """Tensors made so far; the next one gets this id."""
         return len(self._columns.root)
 
-    def references(self, tensor: int) -> int:
+    def references(self, tensor: SupportsIndex) -> int:
         """References to the *storage* of a tensor: `get` and `release` need at least one."""
         return self._columns.shared[self._columns.root[self._tensor(tensor, "tensor")]]
 
-    def storage(self, tensor: int) -> int:
+    def storage(self, tensor: SupportsIndex) -> int:
         """The root tensor of the tensor's storage: itself unless it is a view."""
         return self._columns.root[self._tensor(tensor, "tensor")]
 
-    def storage_size(self, tensor: int) -> int:
+    def storage_size(self, tensor: SupportsIndex) -> int:
         """Bytes of the tensor's storage."""
         return self._columns.storage_size(self._tensor(tensor, "tensor"))
 
-    def constant(self, size: int, *, name: str = "constant") -> int:
+    def constant(self, size: SupportsIndex, *, name: str = "constant") -> int:
         """A weight or an input of ``size`` bytes: there from here on, never evicted. Its id.
 
         ``name`` is a label for people.
         """
         self._open()
-        size = self._sizes([size], "size")[0]
+        [checked] = self._sizes([size], "size")
         label = self._label(name)
-        tensor = self._columns.tensor(size)
+        tensor = self._columns.tensor(checked)
         self._columns.compute(label, 0, [], constant=True)
         self._columns.pin(tensor)
         self._arrivals.append(tensor)
@@ -91,9 +92,9 @@ class TraceBuilder:
     def op(
         self,
         label: str,
-        args: Iterable[int],
-        sizes: int | Sequence[int],
-        cost: int,
+        args: Iterable[SupportsIndex],
+        sizes: SupportsIndex | Iterable[SupportsIndex],
+        cost: SupportsIndex,
         *,
         views: Mapping[int, int] | None = None,
     ) -> tuple[int, ...]:
@@ -106,7 +107,7 @@ class TraceBuilder:
         self._open()
         label = self._label(label)
         arguments = self._tensors(args, "args")
-        many = [sizes] if _is_integer(sizes) else list(sizes)  # type: ignore[arg-type]
+        many = self._several(sizes, "sizes")
         if not many:
             self._refuse(f"operator {label!r} makes no tensor", "sizes")
         checked = self._sizes(many, "sizes")
@@ -114,7 +115,11 @@ class TraceBuilder:
         return self._operator(label, arguments, checked, roots, self._cost(cost))
 
     def mutate(
-        self, label: str, args: Iterable[int], replaced: int | Sequence[int], cost: int
+        self,
+        label: str,
+        args: Iterable[SupportsIndex],
+        replaced: SupportsIndex | Iterable[SupportsIndex],
+        cost: SupportsIndex,
     ) -> tuple[int, ...]:
         """An in-place operator: reads ``args`` and replaces some of them. The new tensors' ids.
 
@@ -125,7 +130,7 @@ class TraceBuilder:
         self._open()
         label = self._label(label)
         arguments = self._tensors(args, "args")
-        many = [replaced] if _is_integer(replaced) else list(replaced)  # type: ignore[arg-type]
+        many = self._several(replaced, "replaced")
         if not many:
             self._refuse(f"in-place operator {label!r} replaces no argument", "replaced")
         old = [arguments[self._index(i, len(arguments), "replaced")] for i in many]
@@ -144,18 +149,17 @@ class TraceBuilder:
             columns.release(tensor)
         return made
 
-    def get(self, tensor: int) -> None:
+    def get(self, tensor: SupportsIndex) -> None:
         """One more reference to a tensor, whose storage must have one."""
-        self._move(tensor, GET)
-        self._columns.get(tensor)
-        self._arrivals.append(tensor)
+        shared = self._movable(tensor, GET)
+        self._columns.get(shared)
+        self._arrivals.append(shared)
 
-    def release(self, tensor: int) -> None:
+    def release(self, tensor: SupportsIndex) -> None:
         """One reference fewer; the storage must have one. The last one frees the storage."""
-        self._move(tensor, RELEASE)
-        self._columns.release(tensor)
+        self._columns.release(self._movable(tensor, RELEASE))
 
-    def finish(self, *, keep: Iterable[int] | None = None) -> Trace:
+    def finish(self, *, keep: Iterable[SupportsIndex] | None = None) -> Trace:
         """The trace. ``keep`` are the tensors that the step must leave behind, in this order.
 
         They are pinned at the end, recomputed if need be. By default that is what a DTR log
@@ -205,7 +209,7 @@ class TraceBuilder:
             self._refuse(f"there is no tensor {number}: {count} were made so far", field)
         return int(number)
 
-    def _tensors(self, tensors: Iterable[int], field: str) -> list[int]:
+    def _tensors(self, tensors: Iterable[SupportsIndex], field: str) -> list[int]:
         try:
             listed = list(tensors)
         except TypeError:
@@ -213,6 +217,13 @@ class TraceBuilder:
         if len(listed) + len(self._columns.args) > MAX_COMMANDS:
             self._refuse(f"more than {MAX_COMMANDS:,} arguments", field)
         return [self._tensor(tensor, f"{field}[{i}]") for i, tensor in enumerate(listed)]
+
+    def _several(self, value: object, field: str) -> list[object]:
+        if _is_integer(value):
+            return [value]
+        if not isinstance(value, Iterable) or isinstance(value, str | bytes):
+            self._refuse(f"expected an integer or a list of integers, not {value!r}", field)
+        return list(value)
 
     def _index(self, index: object, count: int, field: str) -> int:
         if not _is_integer(index):
@@ -270,7 +281,7 @@ class TraceBuilder:
         self._arrivals += made
         return tuple(made)
 
-    def _move(self, tensor: object, command: int) -> None:
+    def _movable(self, tensor: object, command: int) -> int:
         self._open()
         number = self._tensor(tensor, "tensor")
         if len(self._columns.command) >= MAX_COMMANDS:
@@ -278,6 +289,7 @@ class TraceBuilder:
         if self._columns.shared[self._columns.root[number]] < 1:
             word = "release" if command == RELEASE else "share"
             self._refuse(f"tensor {number} has no reference left to {word}", "tensor")
+        return number
 
 
 def _is_integer(value: object) -> TypeGuard[SupportsIndex]:

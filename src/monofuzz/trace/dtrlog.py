@@ -118,13 +118,12 @@ class _Reader:
     """One log being read: where it is, which names there are, and the arrays so far."""
 
     def __init__(self, data: bytes, file: str, meta: TraceMeta) -> None:
-        self.data = data
+        self.data = data.rstrip()
+        self.cut = not data.endswith(b"\n")  # the last line may be incomplete
         self.file = file
         self.meta = meta
         self.offset = 0
         self.line = 0
-        self.blank = 0
-        self.ended = False
 
         self.bound: dict[str, int] = {}  # name -> tensor; the order is that of first binding
         self.number: dict[str, int] = {}  # name -> its place in that order
@@ -140,36 +139,29 @@ class _Reader:
 
     def next(self) -> _Instruction | None:
         """The next instruction; None at the end of the log."""
-        data = self.data
-        while True:
-            start = self.offset
-            if start >= len(data):
-                return None
-            self.line += 1
-            end = data.find(b"\n", start, start + MAX_LINE_BYTES + 1)
-            if end < 0:
-                end = len(data)
-                if end - start > MAX_LINE_BYTES:
-                    self.refuse(
-                        f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB; "
-                        "a log has one instruction a line"
-                    )
-                self.ended = True
-            self.offset = end + 1
-            text = data[start:end]
-            try:
-                instruction = _DECODE(text)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
-                if not text.strip():
-                    self.blank = self.blank or self.line
-                    continue
-                self.explain(text)
-            if self.blank:
-                self.refuse("an empty line in the middle of the log: delete it", line=self.blank)
-            return instruction
+        data, start = self.data, self.offset
+        if start >= len(data):
+            return None
+        self.line += 1
+        end = data.find(b"\n", start, start + MAX_LINE_BYTES + 1)
+        if end < 0:
+            end = len(data)
+            if end - start > MAX_LINE_BYTES:
+                self.refuse(
+                    f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB; "
+                    "a log has one instruction a line"
+                )
+        self.offset = end + 1
+        text = data[start:end]
+        try:
+            return _DECODE(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+            self.explain(text)
 
     def explain(self, text: bytes) -> NoReturn:
         """Say why a line is no instruction."""
+        if not text.strip():
+            self.refuse("an empty line in the middle of the log: delete it")
         if b"\0" in text:
             self.refuse("this is binary data, not a DTR log")
         try:
@@ -181,7 +173,9 @@ class _Reader:
         except RecursionError:
             self.refuse("JSON nested too deeply; an instruction is a flat object")
         except (msgspec.MsgspecError, ValueError) as error:
-            if self.ended and text.lstrip().startswith(b"{"):
+            if "out of range" in str(error):
+                self.refuse("a number too large to be a size, a cost or an index")
+            if self.cut and self.offset > len(self.data) and text.lstrip().startswith(b"{"):
                 self.refuse("the log ends in the middle of this line: copy or record it again")
             self.refuse(f"not JSON ({_inline(str(error))}); a log has one JSON object a line")
         if not isinstance(found, dict):
@@ -197,24 +191,22 @@ class _Reader:
             if key not in found:
                 self.refuse(f"{tag} without {key}", key)
         for key, wanted in kind.__annotations__.items():
-            self.explain_value(tag, key, found[key], str(wanted))
+            self.explain_value(key, found[key], str(wanted))
         self.refuse("this is not an instruction of a DTR log")
 
-    def explain_value(self, tag: str, key: str, value: object, wanted: str) -> None:
+    def explain_value(self, key: str, value: object, wanted: str) -> None:
         if wanted == "str":
             if not isinstance(value, str):
-                self.refuse(f"{key} of {tag} is {_a_kind(value)}, expected text", key)
+                self.refuse(f"{key} is {_a_kind(value)}, expected text", key)
         elif wanted.startswith("list"):
             if not isinstance(value, list):
-                self.refuse(f"{key} of {tag} is {_a_kind(value)}, expected a list", key)
+                self.refuse(f"{key} is {_a_kind(value)}, expected a list", key)
             inner, word = (str, "text") if "str" in wanted else (int, "an index")
             for i, item in enumerate(value):
                 if not isinstance(item, inner) or isinstance(item, bool):
-                    self.refuse(
-                        f"{key} of {tag} holds {_a_kind(item)}, expected {word}", f"{key}[{i}]"
-                    )
+                    self.refuse(f"{key} holds {_a_kind(item)}, expected {word}", f"{key}[{i}]")
         elif isinstance(value, bool) or not isinstance(value, int | float | str):
-            self.refuse(f"{key} of {tag} is {_a_kind(value)}, expected an integer", key)
+            self.refuse(f"{key} is {_a_kind(value)}, expected an integer", key)
 
     def integer(self, value: _Integer, field: str) -> int:
         """An integer as logs write it: text of an integer, or a number, cut to its whole part."""
@@ -262,11 +254,12 @@ class _Reader:
 
     def skip_to_start(self) -> None:
         """Go behind the first START; to the first line if there is none."""
+        if b"START" not in self.data and b"\\" not in self.data:
+            return
         while (instruction := self.next()) is not None:
             if type(instruction) is _Annotate and instruction.ANNOTATION == "START":
                 return
-        self.offset = self.line = self.blank = 0
-        self.ended = False
+        self.offset = self.line = 0
 
     def follower(self, kind: type[_Memory | _Alias], name: str, opener: str, line: int) -> _Integer:
         """The value of the MEMORY or ALIAS line that has to come next, for ``name``."""

@@ -40,6 +40,7 @@ MAX_FILE_BYTES: Final = 64 * 2**20
 MAX_TEXT_BYTES: Final = 64 * 2**20
 """Most bytes that a compressed file may unpack to."""
 
+_UNNAMED: Final = "<file object>"
 _MAX_ZIP_DIRECTORY: Final = 2**20
 _XZ_MEMORY: Final = 256 * 2**20
 _ZSTD_WINDOW: Final = 2**27
@@ -71,11 +72,11 @@ def read_content(source: Source, *, member: str | None = None) -> Content:
         label = os.fspath(source)
         packed = read_file(Path(label))
     else:
-        label = str(getattr(source, "name", "") or "<file object>")
+        label = str(getattr(source, "name", "") or _UNNAMED)
         packed = _read_object(source, label)
     if not packed:
         raise TraceError("the file is empty", file=label)
-    stem, source_name = _stem(label), _base(label)
+    stem, source_name = ("", "") if label == _UNNAMED else (_stem(label), _base(label))
     if packed.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         name, data = _unzip_one(packed, label, member)
         return Content(data, f"{label}:{name}", f"{source_name}:{name}", _stem(name))

@@ -105,15 +105,17 @@ def load(source: Source) -> Trace:
     Raises `TraceError`.
     """
     if not isinstance(source, str):
+        if not isinstance(source, os.PathLike) and not hasattr(source, "read"):
+            raise UsageError(f"a trace has a name, a path or an open file, not {source!r:.80}")
         return _load_file(source, None)
     if _NAME.fullmatch(source):
         found = _find(source)
         if found is not None:
             return container.unpack(read_file(found), file=str(found))
-    if Path(source).exists():
+    if os.path.exists(source):
         return _load_file(source, None)
     path, colon, member = source.rpartition(":")
-    if colon and Path(path).is_file():
+    if colon and os.path.isfile(path):
         return _load_file(path, member)
     if "/" in source or os.sep in source or source.lower().endswith(_PATH_ENDINGS):
         raise TraceError("there is no such file", file=source)
@@ -380,7 +382,7 @@ def _unknown(name: str) -> TraceError:
     here = [path.stem for paths in (_shipped(), _kept()) for path in paths]
     hint = nearest(name, sorted({*here, *PUBLIC_TRACES}))
     return TraceError(
-        f"there is no trace or file {name!r}{hint or '; '}"
+        f"there is no trace or file {name!r:.80}{hint or '; '}"
         f"{' ' if hint else ''}`monofuzz traces list` shows what there is, "
         "`monofuzz traces fetch dtr` gets the public ones"
     )

@@ -99,6 +99,10 @@ class LogNames:
             array = _frozen_array(getattr(self, name), dtype, f"names.{name}")
             object.__setattr__(self, name, array)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor: a pickled array comes back writable.
+        return LogNames, (self.text, self.of_tensor, self.of_command, self.form)
+
 
 _DETERMINING: Final = (
     ("op_cost", np.int64),
@@ -195,6 +199,10 @@ class Trace:
     def with_meta(self, **changes: Any) -> Trace:
         """The same trace with some fields of its metadata replaced."""
         return dataclasses.replace(self, meta=dataclasses.replace(self.meta, **changes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor: a pickled array comes back writable.
+        return Trace, tuple(getattr(self, part.name) for part in dataclasses.fields(self))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trace):
