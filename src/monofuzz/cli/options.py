@@ -109,8 +109,8 @@ between = click.option(
     metavar="LO HI",
     nargs=2,
     default=("0.05", "1.0"),
-    show_default="0.05 1.0",
-    help="Budgets LO <= b < HI: 0.1 or 10% of the peak, 2.5GiB, or plain bytes.",
+    help="Budgets LO <= b < HI: 0.1 or 10% of the peak, 2.5GiB, or plain bytes."
+    "  [default: 0.05 1.0]",
 )
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Write JSON to standard output, for scripts."
