@@ -38,7 +38,7 @@ def many(count: int, holes: int) -> Map:
     random = np.random.default_rng(1)
     cuts = np.unique(random.integers(10**8 + 1, PEAK, count - 1))
     edges = [10**8, *cuts.tolist(), PEAK]
-    failing = set(random.choice(np.arange(1, len(cuts)), holes, replace=False).tolist())
+    failing = set(np.linspace(1, len(cuts) - 1, holes, dtype=int).tolist())
     regimes = []
     for number, (lo, hi) in enumerate(pairwise(edges)):
         status = "oom" if number in failing else "ok"
