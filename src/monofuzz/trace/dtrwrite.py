@@ -9,9 +9,9 @@ written was read back and compared before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["format_log", "write"]
+
+_ATTEMPTS = 100
+_EFFORT = 200_000
 
 
 def write(trace: Trace, path: str | os.PathLike[str]) -> None:
@@ -112,148 +115,223 @@ def _candidates(
     """Names to try: the trace's own, then new ones, handed on in ever more ways."""
     if trace.names is not None:
         yield trace.names
-    wanted = kept.tolist()
-    for assign in (False, True):
-        for carry in ("none", "last", "first"):
-            namer = _Namer(trace, end, carry, assign)
-            namer.run()
-            if namer.kept() == wanted:
-                yield namer.names()
+    references = _references(trace).tolist()
+    attempts = max(2, min(_ATTEMPTS, _EFFORT // len(trace.command)))
+    for attempt in range(attempts):
+        try:
+            yield _Namer(trace, end, kept.tolist(), references, attempt).names()
+        except _Unsayable:
+            continue
 
 
-@dataclass
+class _Name:
+    """A name to be; ``rank`` is its place among the kept tensors, -1 if it is not kept."""
+
+    __slots__ = ("rank",)
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+
 class _Namer:
-    """Finds names for a trace that has none.
+    """Finds names for a trace that has none, from its end to its beginning.
 
-    ``carry`` says which of an argument's names an in-place operator takes for its output, none of
-    them making it an ordinary operator; ``assign`` whether a release with a get behind it moves a
-    name.
+    Backwards in time, every kept tensor begins with a name for each time that it is kept, and every
+    other tensor gets names as it needs them. A tensor gives a name up where it gained a reference:
+    the name was first bound there, or, where an in-place operator or a release stands before,
+    it may have come from the tensor released. Names that are kept must be first bound in the order
+    in which they are kept, so the last one that is not yet bound goes first.
+
+    At attempt 0 names come from elsewhere only where they have to, at attempt 1 wherever they can,
+    later at random, but the same at each attempt of one number. Not every trace that has names is
+    given some; raises `_Unsayable` where none were found.
     """
 
-    trace: Trace
-    end: int
-    carry: Literal["none", "last", "first"]
-    assign: bool
-
-    def __post_init__(self) -> None:
-        trace = self.trace
-        self.command = trace.command[: self.end].tolist()
-        self.operand = trace.operand[: self.end].tolist()
-        self.arg_ptr = trace.arg_ptr.tolist()
-        self.out_ptr = trace.out_ptr.tolist()
-        self.args = trace.args.tolist()
+    def __init__(
+        self, trace: Trace, end: int, kept: list[int], references: list[int], attempt: int
+    ) -> None:
+        self.end = end
+        self.attempt = attempt
+        self.random = random.Random(attempt)
+        self.live = [count > 0 for count in references]
+        self.command = trace.command[:end].tolist()
+        self.operand = trace.operand[:end].tolist()
+        self.args = [trace.arguments(op).tolist() for op in range(trace.n_ops)]
+        self.outputs = [trace.outputs(op) for op in range(trace.n_ops)]
         self.root = trace.tensor_root.tolist()
         self.size = trace.tensor_size.tolist()
-        self.bound: list[dict[int, None]] = [{} for _ in self.root]  # names now bound to a tensor
-        self.tensor_of: list[int] = []  # the tensor that a name is now bound to
-        self.of_tensor = [-1] * len(self.root)
-        self.of_command = [-1] * len(trace.command)
-        self.form = [LogNames.PLAIN] * len(trace.command)
-        self.last_use = self.uses()
-
-    def uses(self) -> list[int]:
-        """The last command that needs a name for a tensor."""
-        last = [-1] * len(self.root)
+        self.held: list[list[_Name]] = [[] for _ in self.root]
+        self.kept = [_Name(rank) for rank in range(len(kept))]
+        for tensor, name in zip(kept, self.kept, strict=True):
+            self.held[tensor].append(name)
+        self.last = len(kept) - 1  # the last kept name that is not yet bound
+        self.arrivals: list[list[int]] = [[] for _ in self.root]  # where references were gained
         for c, (command, operand) in enumerate(zip(self.command, self.operand, strict=True)):
-            if command == COMPUTE:
-                for tensor in self.args[self.arg_ptr[operand] : self.arg_ptr[operand + 1]]:
-                    last[tensor] = c
-            elif command != PIN:
-                last[operand] = c
-        return last
-
-    def run(self) -> None:
-        c = 0
-        while c < self.end:
-            command, operand = self.command[c], self.operand[c]
-            if command == COMPUTE:
-                c = self.compute(c, operand)
-            elif command == RELEASE:
-                c = self.release(c, operand)
-            else:
-                if command == GET:
-                    self.of_command[c] = self.fresh(operand)
-                c += 1
-
-    def kept(self) -> list[int]:
-        """What a log with these names keeps at its end."""
-        references = _references(self.trace)
-        return [tensor for tensor in self.tensor_of if references[tensor] > 0]
+            for tensor in self.outputs[operand] if command == COMPUTE else ():
+                self.arrivals[tensor].append(c)
+            if command == GET:
+                self.arrivals[operand].append(c)
+        self.bound: list[_Name] = []  # in the order of binding, backwards
+        self.of_tensor: dict[int, _Name] = {}
+        self.of_command: dict[int, _Name] = {}
+        self.form = [LogNames.PLAIN] * len(trace.command)
 
     def names(self) -> LogNames:
-        place = self.end
-        references = _references(self.trace)
-        for name, tensor in enumerate(self.tensor_of):
-            if references[tensor] > 0:
-                self.of_command[place] = name
-                place += 1
+        c = self.end - 1
+        while c >= 0:
+            command, operand = self.command[c], self.operand[c]
+            if command == GET:
+                c -= self.get(c, operand)
+            elif command == RELEASE:
+                c -= self.release(c, operand)
+            else:
+                if command == COMPUTE:
+                    self.compute(operand)
+                c -= 1
+        if self.last >= 0:
+            raise _Unsayable
+        number = {id(name): i for i, name in enumerate(reversed(self.bound))}
+        of_command = [-1] * len(self.form)
+        for c, name in [*self.of_command.items(), *enumerate(self.kept, start=self.end)]:
+            of_command[c] = number[id(name)]
         return LogNames(
-            text=tuple(f"x{name}" for name in range(len(self.tensor_of))),
-            of_tensor=integers(self.of_tensor),
-            of_command=integers(self.of_command),
+            text=tuple(f"x{i}" for i in range(len(number))),
+            of_tensor=integers([number[id(self.of_tensor[t])] for t in range(len(self.root))]),
+            of_command=integers(of_command),
             form=small_integers(self.form),
         )
 
-    def fresh(self, tensor: int) -> int:
-        name = len(self.tensor_of)
-        self.tensor_of.append(tensor)
-        self.bound[tensor][name] = None
+    def room(self, tensor: int) -> int:
+        """How many more names a tensor can hold, here, as it must give all of them up."""
+        return len(self.arrivals[tensor]) - len(self.held[tensor])
+
+    def need(self, tensor: int) -> _Name:
+        """A name of a tensor that is used here; a new one if it has none and is not kept."""
+        held = self.held[tensor]
+        if not held:
+            if self.live[tensor] or self.room(tensor) < 1:
+                raise _Unsayable
+            held.append(_Name(-1))
+        return held[-1]
+
+    def bindable(self, tensor: int, last: int) -> _Name | None:
+        """The name that may be first bound here, if ``last`` is the last kept one to be bound."""
+        for wanted in (last, -1):
+            for name in self.held[tensor]:
+                if name.rank == wanted:
+                    return name
+        return None if self.held[tensor] or self.live[tensor] else _Name(-1)
+
+    def bind(self, tensor: int) -> _Name:
+        """A tensor gives up a name that is first bound where it gains a reference."""
+        name = self.bindable(tensor, self.last)
+        if name is None:
+            raise _Unsayable
+        if name.rank >= 0:
+            self.last -= 1
+        self.bound.append(name)
+        self.arrive(tensor, name)
         return name
 
-    def move(self, old: int, new: int) -> int:
-        name = next(reversed(self.bound[old]) if self.carry == "last" else iter(self.bound[old]))
-        del self.bound[old][name]
-        self.bound[new][name] = None
-        self.tensor_of[name] = new
+    def arrive(self, tensor: int, name: _Name) -> None:
+        self.arrivals[tensor].pop()
+        if name in self.held[tensor]:
+            self.held[tensor].remove(name)
+        if self.room(tensor) < 0:
+            raise _Unsayable
+
+    def hand_over(self, old: int, new: int) -> _Name:
+        """``new`` gives up a name that came from ``old``."""
+        held = self.held[new] or ([] if self.live[new] else [_Name(-1)])
+        if not held:
+            raise _Unsayable
+        # The name that goes where a reference was gained later is bound later.
+        later = self.arrivals[old][-1:] > self.arrivals[new][-2:-1]
+        if self.attempt > 1:
+            later = self.random.random() < 0.5
+        name = (max if later else min)(held, key=lambda name: name.rank)
+        self.arrive(new, name)
+        self.held[old].append(name)
         return name
 
-    def may_move(self, tensor: int, until: int) -> bool:
-        """Whether a tensor can give a name away: it has two, or needs none after ``until``."""
-        count = len(self.bound[tensor])
-        return count > 1 or (count == 1 and self.last_use[tensor] <= until)
+    def may_come_from(self, old: int) -> bool:
+        return self.room(old) > 0
 
-    def compute(self, c: int, op: int) -> int:
-        outputs = range(self.out_ptr[op], self.out_ptr[op + 1])
-        if self.carry == "none" or not self.in_place(c, op, outputs):
-            for tensor in outputs:
-                self.of_tensor[tensor] = self.fresh(tensor)
-            return c + 1
-        self.form[c] = LogNames.MUTATE
-        for i, tensor in enumerate(outputs, start=c + 1):
-            name = self.move(self.operand[i], tensor)
-            self.of_tensor[tensor] = self.of_command[i] = name
-            self.form[i] = LogNames.MUTATE
-        return c + 1 + len(outputs)
+    def should_come_from(self, old: int) -> bool:
+        if self.room(old) < 1:
+            return False
+        if self.attempt > 1:
+            return self.random.random() < 0.5
+        return self.attempt == 1 or self.live[old]
 
-    def in_place(self, c: int, op: int, outputs: range) -> bool:
-        """Whether an operator and the releases behind it can be one in-place operator."""
-        after = c + 1 + len(outputs)
-        old = self.operand[c + 1 : after]
-        arguments = self.args[self.arg_ptr[op] : self.arg_ptr[op + 1]]
-        return (
-            after <= self.end
-            and all(command == RELEASE for command in self.command[c + 1 : after])
-            and len(set(old)) == len(old)
-            and all(
-                a in arguments
-                and self.root[t] == t
-                and self.size[t] == self.size[self.root[a]]
-                and self.may_move(a, after - 1)
-                for a, t in zip(old, outputs, strict=True)
-            )
-        )
+    def get(self, c: int, tensor: int) -> int:
+        """Undo a GET, and a RELEASE before it if the name came from there. How many commands."""
+        old = self.operand[c - 1] if c and self.command[c - 1] == RELEASE else tensor
+        plain = self.bindable(tensor, self.last) is not None
+        if old != tensor and (
+            self.should_come_from(old) or (not plain and self.may_come_from(old))
+        ):
+            name = self.hand_over(old, tensor)
+            self.of_command[c] = self.of_command[c - 1] = name
+            self.form[c] = self.form[c - 1] = LogNames.COPY_FROM
+            self.need(tensor)
+            return 2
+        self.of_command[c] = self.bind(tensor)
+        self.need(tensor)
+        return 1
 
     def release(self, c: int, tensor: int) -> int:
-        following = c + 1 < self.end and self.command[c + 1] == GET
-        if self.assign and following:
-            new = self.operand[c + 1]
-            if new != tensor and self.may_move(tensor, c):
-                name = self.move(tensor, new)
-                self.of_command[c] = self.of_command[c + 1] = name
-                self.form[c] = self.form[c + 1] = LogNames.COPY_FROM
-                return c + 2
-        self.of_command[c] = next(reversed(self.bound[tensor]), -1)
-        return c + 1
+        """Undo a RELEASE, or the whole in-place operator that ends with it. How many commands."""
+        first = self.in_place(c)
+        if first < 0 or not self.replaces(first, c):
+            self.of_command[c] = self.need(tensor)
+            return 1
+        op = self.operand[first]
+        self.form[first] = LogNames.MUTATE
+        for i, new in reversed(list(enumerate(self.outputs[op], start=first + 1))):
+            name = self.hand_over(self.operand[i], new)
+            self.of_tensor[new] = self.of_command[i] = name
+            self.form[i] = LogNames.MUTATE
+        for argument in self.args[op]:
+            self.need(argument)
+        return c - first + 1
+
+    def in_place(self, c: int) -> int:
+        """Where the operator stands that could be in-place and end with the RELEASE at c, or -1."""
+        first = c
+        while first >= 0 and self.command[first] == RELEASE:
+            first -= 1
+        if first < 0 or self.command[first] != COMPUTE:
+            return -1
+        outputs = self.outputs[self.operand[first]]
+        old = self.operand[first + 1 : c + 1]
+        if len(old) != len(outputs) or len(set(old)) < len(old):
+            return -1
+        fits = all(
+            a in self.args[self.operand[first]]
+            and self.root[t] == t
+            and self.size[t] == self.size[self.root[a]]
+            for a, t in zip(old, outputs, strict=True)
+        )
+        return first if fits else -1
+
+    def replaces(self, first: int, c: int) -> bool:
+        """Whether the names of an operator's outputs shall come from the tensors released."""
+        old = self.operand[first + 1 : c + 1]
+        if not all(self.may_come_from(tensor) for tensor in old):
+            return False
+        last, plain = self.last, True
+        for tensor in reversed(self.outputs[self.operand[first]]):
+            name = self.bindable(tensor, last)
+            plain = plain and name is not None
+            last -= name is not None and name.rank >= 0
+        return not plain or any(self.should_come_from(tensor) for tensor in old)
+
+    def compute(self, op: int) -> None:
+        for tensor in reversed(self.outputs[op]):
+            self.of_tensor[tensor] = self.bind(tensor)
+        for argument in self.args[op]:
+            self.need(argument)
 
 
 # -- text -----------------------------------------------------------------------------------------
