@@ -133,8 +133,8 @@ def staleness(run: Replay, s: Storage) -> float:
     return run.clock - s.last_access
 
 
-def e_star(s: Storage) -> int:
-    return s.compute + s.region.cost + s.region_rev.cost
+def e_star(run: Replay, s: Storage) -> int:
+    return s.compute + run.regions_cost(s)
 
 
 def eq_class(s: Storage) -> int:
@@ -168,11 +168,11 @@ def unoptimised(run: Replay, s: Storage) -> float:
 
 
 def dtr(run: Replay, s: Storage) -> float:
-    return ratio(e_star(s), s.size * staleness(run, s))
+    return ratio(e_star(run, s), s.size * staleness(run, s))
 
 
 def e_stale(run: Replay, s: Storage) -> float:
-    return ratio(e_star(s), staleness(run, s))
+    return ratio(e_star(run, s), staleness(run, s))
 
 
 def nbhd_penalty(run: Replay, s: Storage) -> float:
@@ -191,10 +191,10 @@ SCORES: dict[str, Score] = {
     "msps": lambda run, s: ratio(s.compute + s.region_rev.cost, s.size),
     "lru": lambda run, s: s.last_access,
     "size": lambda run, s: ratio(1, s.size),
-    "e-size": lambda run, s: ratio(e_star(s), s.size),
+    "e-size": lambda run, s: ratio(e_star(run, s), s.size),
     "e-stale": e_stale,
     "cost-stale": e_stale,
-    "e": lambda run, s: e_star(s),
+    "e": e_star,
     "eq-size": lambda run, s: ratio(eq_class(s), s.size),
     "eq-stale": lambda run, s: ratio(eq_class(s), staleness(run, s)),
     "eq": lambda run, s: eq_class(s),
@@ -482,24 +482,38 @@ class Replay:
 
     def became_material(self, fresh: list[Storage]) -> None:
         for storage in fresh:
-            assert storage.node is not None
-            storage.node.find().cost -= storage.compute
-            storage.node = None
+            self.leave_class(storage)
         for storage in fresh:
             storage.region = self.rebuilt(storage, lambda s: s.children)
             storage.region_rev = self.rebuilt(storage, lambda s: s.parents)
-        for other in {p for storage in fresh for p in storage.region_rev.frontier}:
+        above = {p for storage in fresh for p in storage.region_rev.frontier}
+        below = {c for storage in fresh for c in storage.region.frontier}
+        self.rebuild_around(above, below)
+
+    def rebuild_around(self, above: set[Storage], below: set[Storage]) -> None:
+        for other in above:
             other.region = self.rebuilt(other, lambda s: s.children)
-        for other in {c for storage in fresh for c in storage.region.frontier}:
+        for other in below:
             other.region_rev = self.rebuilt(other, lambda s: s.parents)
+
+    def leave_class(self, storage: Storage) -> None:
+        assert storage.node is not None
+        storage.node.find().cost -= storage.compute
+        storage.node = None
 
     def rebuilt(self, storage: Storage, step: Callable[[Storage], Iterable[Storage]]) -> Region:
         region = Region()
-        for member in evicted_reach(storage, step):
+        for member in self.reach(storage, step):
             region.add(member)
         for inside in [storage, *region.members]:
             region.frontier |= {s for s in step(inside) if s.material and s is not storage}
         return region
+
+    def reach(self, storage: Storage, step: Callable[[Storage], Iterable[Storage]]) -> set[Storage]:
+        return evicted_reach(storage, step)
+
+    def regions_cost(self, storage: Storage) -> int:
+        return storage.region.cost + storage.region_rev.cost
 
     # Choice
 
@@ -525,9 +539,12 @@ class Replay:
             value = score(self, storage)
             if value <= best:
                 best, chosen = value, storage
-            if value == 0:
+            if self.ends_scan(value):
                 break
         return chosen
+
+    def ends_scan(self, value: float) -> bool:
+        return value == 0
 
     def choose_two_phase(self, k: int) -> Storage:
         enough = [s for s in self.pool if self.fits(self.need - s.size)]
@@ -582,12 +599,15 @@ def replay(
     *,
     remat_limit: int | None = None,
     align: int | None = None,
+    replayer: type[Replay] = Replay,
 ) -> dict[str, Any]:
     """Replay a trace under a policy (`name` or `name:key=value,…`) and a budget in bytes.
 
-    ``remat_limit`` is in nanoseconds. Returns the fields of a golden record, and `victims`.
+    ``remat_limit`` is in nanoseconds, sizes are rounded up to multiples of ``align`` bytes.
+    ``replayer`` may be a `Replay` that gets something wrong on purpose.
+    Returns the fields of a golden record, and `victims`.
     """
-    run = Replay(trace, policy, int(budget), remat_limit, align)
+    run = replayer(trace, policy, int(budget), remat_limit, align)
     with deep_recursion():
         run.run()
     return {

@@ -138,7 +138,9 @@ def engine_systems(engine: str = "compiled") -> OpenSystem:
     from monofuzz.replay.system import TraceSystem
 
     def open_system(trace: Trace, policy: str, remat_limit: int | None) -> System:
-        system: System = TraceSystem(trace, policy, remat_limit=remat_limit, engine=engine)
+        system: System = TraceSystem(
+            trace, policy, limit=None, remat_limit=remat_limit, engine=engine
+        )
         return system
 
     return open_system
