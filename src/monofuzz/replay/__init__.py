@@ -1,0 +1,36 @@
+"""How a trace runs under a budget: the engine, the policies, and what a run gives."""
+
+from __future__ import annotations
+
+from monofuzz.replay.outcome import Fail, Outcome, Status
+from monofuzz.replay.policy import Policy, policy
+from monofuzz.replay.stop import StopFlag
+from monofuzz.replay.system import TraceSystem
+from monofuzz.trace.model import Trace
+
+__all__ = ["Fail", "Outcome", "Policy", "Status", "StopFlag", "TraceSystem", "peak_memory", "replay"]
+
+
+def replay(
+    trace: Trace,
+    policy: str | Policy,
+    budget: str | int | float,
+    *,
+    limit: float | None = 60.0,
+    timeout: float | None = None,
+    align: int | None = None,
+    engine: str = "compiled",
+) -> Outcome:
+    """Replay ``trace`` under ``policy`` at one budget: bytes (int), a ratio of the peak (float), text.
+
+    The other arguments are those of `TraceSystem`. Raises `BudgetError` and `PolicyError`.
+    """
+    from monofuzz.budget import parse as parse_budget
+
+    system = TraceSystem(trace, policy, limit=limit, timeout=timeout, align=align, engine=engine)
+    return system.run(parse_budget(budget, system.peak))
+
+
+def peak_memory(trace: Trace, *, align: int | None = None) -> int:
+    """The peak memory in bytes of a replay without a budget, the 1.0 of all ratios."""
+    return TraceSystem(trace, "lru", limit=None, align=align).peak

@@ -1,0 +1,134 @@
+"""How the kernel's functions are compiled, or left as they are.
+
+:func:`load_kernel` executes the one source ``kernel.py`` under either engine: ``compiled`` gives
+functions compiled by numba, ``interpreted`` the same functions in plain Python.
+
+Every function of the kernel has an explicit signature. Without one, numba would compile it again
+for each combination of literal arguments that a caller happens to use. Memory is handed around as
+bare pointers: arrays would be counted references, taken and dropped in every call.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, TypeVar
+
+from monofuzz.errors import UsageError
+
+__all__ = ["ENGINES", "SCORE_FIELDS", "compile_entry", "jit", "load_kernel", "pointers"]
+
+ENGINES = ("compiled", "interpreted")
+SCORE_FIELDS = 11
+_INTERPRETED = "monofuzz.replay._kernel_interpreted"
+_compiled: list[tuple[Any, Any]] = []
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def score_type() -> Any:
+    """The numba type of a score function: doubles in, a double out."""
+    from numba import types
+
+    return types.FunctionType(types.float64(*[types.float64] * SCORE_FIELDS))
+
+
+def _signature(text: str) -> Any:
+    """``"i(mfi)"``: m integers, f doubles (both pointers), i int64, d float64, b bool, o a score."""
+    from numba import types
+
+    letters = {
+        "m": types.CPointer(types.int64),
+        "f": types.CPointer(types.float64),
+        "i": types.int64,
+        "d": types.float64,
+        "b": types.boolean,
+        "v": types.void,
+    }
+    if "o" in text:
+        letters["o"] = score_type()
+    result, _, arguments = text.rstrip(")").partition("(")
+    returned = [letters[letter] for letter in result]
+    if len(returned) == 1:
+        return returned[0](*(letters[letter] for letter in arguments))
+    return types.Tuple(returned)(*(letters[letter] for letter in arguments))
+
+
+def jit(signature: str, *, entry: bool = False, inline: bool = False) -> Callable[[F], F]:
+    """Compile the decorated function when it belongs to the compiled kernel.
+
+    An ``entry`` is kept in numba's cache on disk, with everything that it calls.
+    """
+
+    def decorate(function: F) -> F:
+        if function.__module__ == _INTERPRETED:
+            return function
+        import numba
+
+        dispatcher = numba.njit(
+            nogil=True, error_model="numpy", cache=entry, forceinline=inline
+        )(function)
+        _compiled.append((dispatcher, _signature(signature)))
+        return dispatcher  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def pointers(module: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Functions that turn an address into a pointer to int64, and to float64.
+
+    The interpreted kernel is given memoryviews instead of addresses, and keeps them.
+    """
+    if module == _INTERPRETED:
+        return (lambda view: view), (lambda view: view)
+    from numba import types
+    from numba.extending import intrinsic
+
+    def make(pointee: Any) -> Any:
+        def pointer(context: Any, address: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+            return types.CPointer(pointee)(types.int64), generate
+
+        return intrinsic(pointer)
+
+    return make(types.int64), make(types.float64)
+
+
+def compile_entry(announce: Callable[[], None] | None = None) -> None:
+    """Make the kernel's entry ready: from the cache on disk, else by compiling everything.
+
+    ``announce`` is called before a compilation.
+    """
+    entry, signature = _compiled[-1]
+    if entry.overloads:
+        return
+    if entry._cache.load_overload(signature, entry.targetctx) is None:
+        if announce is not None:
+            announce()
+        for dispatcher, types in _compiled[:-1]:
+            dispatcher.compile(types)
+            dispatcher.disable_compile()
+    entry.compile(signature)
+    entry.disable_compile()
+
+
+@functools.cache
+def load_kernel(engine: str) -> ModuleType:
+    """The kernel module under ``engine``, ``compiled`` or ``interpreted``."""
+    if engine == "compiled":
+        return importlib.import_module("monofuzz.replay.kernel")
+    if engine != "interpreted":
+        raise UsageError(f"unknown engine {engine!r}: choose one of {', '.join(ENGINES)}")
+    found = importlib.util.find_spec("monofuzz.replay.kernel")
+    assert found is not None and found.origin is not None
+    spec = importlib.util.spec_from_file_location(_INTERPRETED, found.origin)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_INTERPRETED] = module
+    spec.loader.exec_module(module)
+    return module
