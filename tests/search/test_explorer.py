@@ -367,7 +367,6 @@ def test_progress_rises_to_the_end() -> None:
 
 def test_walks_are_taken_where_they_pay() -> None:
     class Walker(BatchSteps):
-        walk_pays = True
         walks = 0
 
         def walk(self, lo: int, hi: int, *, stop: Any = None) -> Any:
@@ -388,6 +387,36 @@ def test_walks_are_taken_where_they_pay() -> None:
     assert Walker.walks
     system = Walker(many_steps(400))
     assert map_budgets(system, between=(0, 10**9), jobs=2, max_runs=150).runs == 150
+
+
+@pytest.mark.parametrize("jobs", [0, 2])
+def test_a_walk_ends_where_runs_time_out(jobs: int) -> None:
+    class Walker(BatchSteps):
+        def walk(self, lo: int, hi: int) -> Any:
+            for budget in range(lo, hi):
+                yield self.run(budget)
+
+    slow = range(400, 900_000)
+    for direction in ("adaptive", "up"):
+        system = Walker([(0, "ok", 10)], certified=False)
+        system.expect = lambda b: (  # type: ignore[method-assign]
+            ToyResult("timeout", 0, 0, (b, b + 1), certified=False)
+            if b in slow
+            else ToyResult("ok", 10, 1.0, (b, b + 1) if b < 400 else (900_000, None))
+        )
+        found = map_budgets(system, between=(0, 10**6), jobs=jobs, direction=direction)
+        assert found.stopped == "timeouts"
+        assert len(system.runs) < 1000
+
+
+@pytest.mark.parametrize("jobs", [0, 2])
+def test_a_system_that_gives_nothing_is_found_out(jobs: int) -> None:
+    class Silent(BatchSteps):
+        def run_many(self, budgets: Any, *, stop: Any = None) -> list[ToyResult]:
+            return []
+
+    with pytest.raises(MonofuzzError, match="gives no results"):
+        map_budgets(Silent([(0, "ok", 10)]), between=(0, 100), jobs=jobs)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="measures process time on Linux")

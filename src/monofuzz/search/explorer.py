@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal
 
-from monofuzz.errors import UsageError
+from monofuzz.errors import MonofuzzError, UsageError
 from monofuzz.search.rows import joined, merged
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from monofuzz.search.rows import Rows
     from monofuzz.search.system import Runner, Stop
 
-__all__ = ["SAMPLED_RUNS", "Explorer", "Limits", "Progress", "Stopped"]
+__all__ = ["SAMPLED_RUNS", "WALK_RUNS", "Explorer", "Limits", "Progress", "Stopped"]
 
 Stopped = Literal["complete", "max-runs", "time", "interrupted", "decided", "sampled", "timeouts"]
 """Why an exploration ended: `Map.stopped`."""
@@ -28,11 +28,17 @@ Stopped = Literal["complete", "max-runs", "time", "interrupted", "decided", "sam
 SAMPLED_RUNS = 20_000
 """How many runs a system without intervals gets if neither runs nor time are limited."""
 
+WALK_RUNS = 64.0
+"""Gaps of about so many runs are walked: larger ones are bisected first, to see much early."""
+
 # A task is work for one thread between two looks at results, limits and Ctrl-C.
 _TASK_SECONDS = 0.1
 _TASK_RUNS = 4096
 _TICK_SECONDS = 0.1
 _SYNC_SECONDS = 2.0
+# So many tasks without a result in a row are a mistake of the system (a walk that had ended without
+# saying so is none).
+_MOST_BARREN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +73,17 @@ class Limits:
 
 @dataclass(slots=True)
 class _Task:
-    """Runs at a budget of each gap, or (``walker``) at most ``most`` in order up the only gap."""
+    """One run in each gap, at its budget, or (no budgets) a walk through each: ``most`` runs.
+
+    A walk is kept with the results that it gave. Those that were not begun, or not finished, are
+    missing or short.
+    """
 
     gaps: list[Gap]
-    budgets: list[int]
-    walker: Iterator[Any] | None = None
-    most: int = 0
+    most: int
+    budgets: list[int] | None = None
     results: list[Any] = field(default_factory=list)
+    walks: list[tuple[Iterator[Any], list[Any]]] = field(default_factory=list)
     seconds: float = 0.0
     error: BaseException | None = None
 
@@ -100,9 +110,9 @@ class Explorer:
 
     ``jobs`` threads run the system; 0 runs it in the calling thread, which saves starting threads
     for a map of a few microseconds, but then Ctrl-C and the time limit wait for the runs of one
-    task. ``keep`` gets every array of new rows, ``sync`` is called every few seconds, ``decided``
-    is asked now and then, with the sorted rows, whether enough is known. All callbacks are called
-    in the calling thread.
+    task. Quiet gaps of at most about ``walk_most`` runs are walked. ``keep`` gets every array of
+    new rows, ``sync`` is called every few seconds, ``decided`` is asked now and then, with the
+    sorted rows, whether enough is known. All callbacks are called in the calling thread.
 
     Attributes:
         runs: how many runs were made.
@@ -117,7 +127,7 @@ class Explorer:
         *,
         jobs: int,
         limits: Limits,
-        walk: bool = False,
+        walk_most: float = 0.0,
         progress: Callable[[Progress], None] | None = None,
         keep: Callable[[Rows], None] | None = None,
         sync: Callable[[], None] | None = None,
@@ -130,7 +140,7 @@ class Explorer:
         self._frontier = frontier
         self._jobs = jobs
         self._limits = limits
-        self._walk = walk
+        self._walk_most = walk_most
         self._progress = progress
         self._keep = keep
         self._sync = sync
@@ -140,7 +150,8 @@ class Explorer:
         self._pace = 0.0
         self._in_flight = 0
         self._reserved = 0
-        self._walkers: dict[int, Iterator[Any]] = {}
+        self._barren = 0
+        self._walks: dict[int, Iterator[Any]] = {}
         self._unkept: list[Rows] = []
         self._next_look = 1
         self._started = self._ticked = self._synced = time.perf_counter()
@@ -213,52 +224,62 @@ class Explorer:
                 self._stopped = "timeouts"
             return None
         left = self._runs_allowed() - self._reserved
-        if self._walk and not first.urgent:
-            (gap,) = frontier.take(1)
-            walker = self._walkers.pop(gap.lo, None)
-            if walker is None:
-                walker = self._runner.walk(gap.lo, gap.hi, self._stop)
-            most = min(_TASK_RUNS, left)
-            self._reserved += most
-            return _Task([gap], [], walker, most)
-        paced = int(_TASK_SECONDS / self._pace) + 1 if self._pace else 1
+        paced = min(int(_TASK_SECONDS / self._pace) + 1 if self._pace else 1, left, _TASK_RUNS)
         share = -(-len(frontier) // max(self._jobs, 1))
-        gaps = frontier.take(min(paced, share, left, _TASK_RUNS))
-        budgets = [frontier.probe(gap) for gap in gaps]
-        self._reserved += len(budgets)
-        return _Task(gaps, budgets)
+        if self._walk_most:
+            gaps = frontier.take_quiet(share, paced, self._walk_most)
+            if gaps:
+                task = _Task(gaps, min(2 * paced, left))
+                self._reserved += task.most
+                return task
+        gaps = frontier.take(min(paced, share))
+        self._reserved += len(gaps)
+        return _Task(gaps, len(gaps), [frontier.probe(gap) for gap in gaps])
 
     def _do(self, task: _Task) -> None:
         started = time.perf_counter()
         try:
-            stop = self._stop
-            if task.walker is not None:
-                sliced = _Slice(stop)
-                for result in task.walker:
-                    task.results.append(result)
-                    if len(task.results) >= task.most or sliced.is_set():
-                        break
+            if task.budgets is None:
+                self._do_walks(task)
             else:
-                if not self._runner.batches:
-                    stop = _Slice(stop)
+                stop = self._stop if self._runner.batches else _Slice(self._stop)
                 task.results = self._runner.run_many(task.budgets, stop)
         except BaseException as error:  # raised again in the calling thread
             task.error = error
         task.seconds = time.perf_counter() - started
 
+    def _do_walks(self, task: _Task) -> None:
+        stop, left = _Slice(self._stop), task.most
+        for gap in task.gaps:
+            walk = self._walks.pop(gap.lo, None)
+            if walk is None:
+                walk = self._runner.walk(gap.lo, gap.hi, self._stop)
+            results: list[Any] = []
+            task.walks.append((walk, results))
+            for result in walk:
+                results.append(result)
+                left -= 1
+                # Walking on through budgets that time out would take the whole time for each.
+                if not left or result.status == "timeout" or stop.is_set():
+                    return
+
     def _settle(self, task: _Task) -> None:
-        frontier, results = self._frontier, task.results
-        if task.walker is not None:
-            self._reserved += len(results) - task.most
-            rows, rest = frontier.advance(task.gaps[0], results)
-            if rest is not None and len(rows):
-                # It goes on where it is: it may have computed more than it has said.
-                self._walkers[rest.lo] = task.walker
+        frontier, gaps = self._frontier, task.gaps
+        if task.budgets is None:
+            parts = []
+            for gap, (walk, results) in zip(gaps, task.walks, strict=False):
+                found, rest = frontier.advance(gap, results)
+                parts.append(found)
+                if rest is not None and rest.quiet and len(found):
+                    # It goes on where it is: it may have computed more than it has said.
+                    self._walks[rest.lo] = walk
+            rows, begun = joined(parts), len(task.walks)
         else:
-            self._reserved += len(results) - len(task.budgets)
-            rows = frontier.settle(zip(task.gaps, task.budgets, results, strict=False))
-            for gap in task.gaps[len(results) :]:
-                frontier.give_back(gap)
+            begun = len(task.results)
+            rows = frontier.settle(zip(gaps, task.budgets, task.results, strict=False))
+        self._reserved += len(rows) - task.most
+        for gap in gaps[begun:]:
+            frontier.give_back(gap)
         if len(rows):
             self.runs += len(rows)
             self.busy += task.seconds
@@ -266,6 +287,14 @@ class Explorer:
             # Slower runs than expected count at once, faster ones by and by.
             self._pace = max(pace, 0.7 * self._pace + 0.3 * pace)
             self._unkept.append(rows)
+            self._barren = 0
+        elif task.error is None and not self._stop.is_set():
+            self._barren += 1
+            if self._barren > _MOST_BARREN:
+                raise MonofuzzError(
+                    f"{self._runner.name} gives no results for budgets in "
+                    f"[{gaps[0].lo}, {gaps[0].hi}), though nothing asked it to stop"
+                )
         if task.error is not None:
             if not isinstance(task.error, KeyboardInterrupt):
                 raise task.error

@@ -63,6 +63,11 @@ class Gap(NamedTuple):
         return self.kind <= _OVERHEAD_CHANGES
 
     @property
+    def quiet(self) -> bool:
+        """The runs on both sides are much alike."""
+        return self.kind == _ALIKE
+
+    @property
     def hopeless(self) -> bool:
         """The runs on both sides timed out."""
         return self.kind == _IN_TIMEOUTS
@@ -125,12 +130,25 @@ class Frontier:
 
     def take(self, most: int) -> list[Gap]:
         """The first gaps, at most ``most``, all of one class: what is urgent shall be back soon."""
-        heap = self._heap
-        kind = heap[0].kind
+        heap, kind = self._heap, self._heap[0].kind
         taken: list[Gap] = []
         while heap and len(taken) < most and heap[0].kind == kind:
             gap = heappop(heap)
             self._expected -= gap.guess
+            taken.append(gap)
+        return taken
+
+    def take_quiet(self, most: int, runs: float, each: float) -> list[Gap]:
+        """Quiet gaps, at most ``most`` and of about ``runs`` runs, of at most ``each`` runs each.
+
+        None if the first gap is not one of them.
+        """
+        heap = self._heap
+        taken: list[Gap] = []
+        while heap and len(taken) < most and runs > 0 and heap[0].quiet and heap[0].guess <= each:
+            gap = heappop(heap)
+            self._expected -= gap.guess
+            runs -= gap.guess
             taken.append(gap)
         return taken
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
@@ -11,7 +12,7 @@ import numpy as np
 
 from monofuzz import budget as _budget
 from monofuzz.errors import StoredFileError, UsageError
-from monofuzz.search.explorer import Explorer, Limits, Progress
+from monofuzz.search.explorer import WALK_RUNS, Explorer, Limits, Progress
 from monofuzz.search.frontier import Direction, Frontier
 from monofuzz.search.mapfile import Journal
 from monofuzz.search.regimes import Map, Origin
@@ -258,7 +259,7 @@ def _explore(
             frontier,
             jobs=runner.default_jobs() if jobs is None else jobs,
             limits=limits,
-            walk=direction == "up" or (direction == "adaptive" and runner.walk_pays),
+            walk_most=_walk_most(direction, runner),
             progress=progress,
             keep=None if journal is None else journal.append,
             sync=None if journal is None else journal.sync,
@@ -311,6 +312,12 @@ def _reusable(known: Map, origin: Origin, path: str, lo: int, hi: int) -> Map:
     if between[1] != known.between[1]:
         beyond = ()
     return Map(origin, between, table, beyond=beyond, runs=runs)
+
+
+def _walk_most(direction: Direction, runner: Runner) -> float:
+    if direction == "up":
+        return math.inf
+    return WALK_RUNS if direction == "adaptive" and runner.walk_pays else 0.0
 
 
 def _look_beyond(found: Map, runner: Runner) -> tuple[tuple[int, str], ...]:

@@ -55,8 +55,8 @@ class System(Protocol):
     - ``run_many(budgets, *, stop=None) -> list``: the runs of several budgets in one call, in
       order; a shorter list when ``stop`` was set meanwhile;
     - ``walk(lo, hi, *, stop=None) -> Iterator``: results in order from ``lo`` on, each for the
-      budget at which the interval before it ends, and ``walk_pays`` (True) if that costs less a run
-      than asking for budgets out of order;
+      budget at which the interval before it ends (with ``walk_pays`` False unless that costs less
+      a run than asking for budgets in any order);
     - ``name``, ``policy``: text to show; ``peak``: the budget that ratios refer to; ``limit``,
       ``align``, ``timeout``: how it was set up;
     - ``identity``: text that determines its outcomes. A stored map is resumed only by a system of
@@ -89,7 +89,7 @@ class Runner:
         self._run_many_stops = _takes_stop(self._run_many)
         self._walk = getattr(system, "walk", None)
         self._walk_stops = _takes_stop(self._walk)
-        self.walk_pays = self._walk is not None and bool(getattr(system, "walk_pays", False))
+        self.walk_pays = self._walk is not None and bool(getattr(system, "walk_pays", True))
         self.name = _text(system, "name") or type(system).__name__
         self.policy = _text(system, "policy") or ""
         self.peak: int | None = getattr(system, "peak", None)
