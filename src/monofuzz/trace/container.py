@@ -83,7 +83,7 @@ def pack(trace: Trace) -> bytes:
     )
     head = msgspec.json.encode(header)
     body = b"".join(array.astype(dtype, copy=False).tobytes() for _, dtype, array in arrays) + texts
-    packed = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(body)
+    packed = zstandard.ZstdCompressor(level=12, write_checksum=True).compress(body)
     return MAGIC + len(head).to_bytes(4, "little") + head + packed
 
 

@@ -310,7 +310,7 @@ def compress(data: bytes, path: Path) -> bytes:
     if ending == ".zst":
         import zstandard
 
-        return zstandard.ZstdCompressor(level=19, write_checksum=True).compress(data)
+        return zstandard.ZstdCompressor(level=12, write_checksum=True).compress(data)
     if ending == ".zip":
         stem = _stem(path.name)
         packed = io.BytesIO()
