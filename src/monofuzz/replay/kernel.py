@@ -567,39 +567,48 @@ def rebuild(m: Any, f: Any, row: int, lost: int, members: int, alone: bool) -> N
     known = m[m[EX] + row] == m[ERA] and m[m[HELD] + row] < 0 and not sees_old(m, row)
     drop(m, row)
     m[m[LB] + row] = max(m[m[LB] + row] - lost, 0)
-    m[m[CN] + row] = max(m[m[CN] + row] - members, 0)
+    m[m[CN] + row] = 0 if lost == UNBOUNDED else max(m[m[CN] + row] - members, 0)
     if not (known and alone):
         m[m[EX] + row] = 0
     m[m[VER] + row] = m[GRAPH]
     refresh(m, f, row % m[N])
 
 
+@jit("b(miii)")
+def among_new(m: Any, count: int, front: int, edge: int) -> bool:
+    """Whether one of the storages ``new[:count]`` lies at an edge."""
+    for i in range(edge):
+        for j in range(count):
+            if m[front + i] == m[m[NEW] + j]:
+                return True
+    return False
+
+
 @jit("v(mfi)")
 def appear(m: Any, f: Any, count: int) -> None:
-    """The storages ``new[:count]`` have just been rematerialised: regions around them are rebuilt."""
+    """The storages ``new[:count]`` are rematerialised: the regions around them are rebuilt."""
     n = m[N]
     for k in range(count):
         s = m[m[NEW] + k]
-        for d in range(2):
-            m[m[VER] + d * n + s] = m[GRAPH]
         down = explore(m, s, 0, False, UNBOUNDED, m[QA], m[FA])
         up = explore(m, s, n, False, UNBOUNDED, m[QB], m[FB])
-        m[m[LB] + s], m[m[CN] + s], m[m[EX] + s] = down[0], down[1], m[ERA]
-        m[m[LB] + n + s], m[m[CN] + n + s], m[m[EX] + n + s] = up[0], up[1], m[ERA]
+        for row in (s, n + s):
+            m[m[VER] + row] = m[GRAPH]
+            m[m[EX] + row] = m[ERA]
+        m[m[LB] + s], m[m[CN] + s] = down[0], down[1]
+        m[m[LB] + n + s], m[m[CN] + n + s] = up[0], up[1]
         lost_down, lost_up = down[0] + m[m[COST] + s], up[0] + m[m[COST] + s]
-        for i in range(count):
-            for j in range(down[2]):
-                if m[m[FA] + j] == m[m[NEW] + i]:
-                    lost_up = UNBOUNDED
-                    lost_down = UNBOUNDED
-            for j in range(up[2]):
-                if m[m[FB] + j] == m[m[NEW] + i]:
-                    lost_up = UNBOUNDED
-                    lost_down = UNBOUNDED
+        down_alone, up_alone = down[1] == 0, up[1] == 0
+        if count > 1 and (
+            among_new(m, count, m[FA], down[2]) or among_new(m, count, m[FB], up[2])
+        ):
+            # What lay behind another new storage is lost as well, and was not counted here.
+            lost_down, lost_up = UNBOUNDED, UNBOUNDED
+            down_alone, up_alone = False, False
         for i in range(up[2]):
-            rebuild(m, f, m[m[FB] + i], lost_down, down[1] + 1, down[1] == 0)
+            rebuild(m, f, m[m[FB] + i], lost_down, down[1] + 1, down_alone)
         for i in range(down[2]):
-            rebuild(m, f, n + m[m[FA] + i], lost_up, up[1] + 1, up[1] == 0)
+            rebuild(m, f, n + m[m[FA] + i], lost_up, up[1] + 1, up_alone)
 
 
 # ---------------------------------------------------------------------------------- classes
@@ -1171,8 +1180,8 @@ def arrive(m: Any, op: int) -> None:
             first = m[m[ADJ_PTR] + n + s]
             for j in range(first, first + m[m[CNT] + n + s]):
                 u = m[m[ADJ] + j]
-                drop(m, u)
-                if m[NPEND] > 0 and m[m[VER] + u] == m[GRAPH]:
+                if m[m[HELD] + u] >= 0 or (m[NPEND] > 0 and m[m[VER] + u] == m[GRAPH]):
+                    drop(m, u)
                     m[m[LB] + u] = max(m[m[LB] + u] - m[m[COST] + s], 0)
                     m[m[CN] + u] = max(m[m[CN] + u] - 1, 0)
                     m[m[EX] + u] = 0
