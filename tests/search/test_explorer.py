@@ -390,6 +390,25 @@ def test_walks_are_taken_where_they_pay() -> None:
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
+def test_walks_that_compute_ahead_waste_nothing(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ahead(BatchSteps):
+        def walk(self, lo: int, hi: int, *, stop: Any = None) -> Any:
+            budget: int | None = lo
+            while budget is not None and budget < hi:
+                batch = []
+                while budget is not None and budget < hi and len(batch) < 64:
+                    batch.append(self.run(budget))
+                    budget = batch[-1].interval[1]
+                yield from batch
+
+    monkeypatch.setattr("monofuzz.search.explorer._TASK_SECONDS", 0.002)
+    for direction in ("adaptive", "up"):
+        system = Ahead(many_steps(3000))
+        found = map_budgets(system, between=(0, 10**9), jobs=jobs, direction=direction)
+        assert len(system.runs) == found.runs == 3000
+
+
+@pytest.mark.parametrize("jobs", [0, 2])
 def test_a_walk_ends_where_runs_time_out(jobs: int) -> None:
     class Walker(BatchSteps):
         def walk(self, lo: int, hi: int) -> Any:

@@ -20,16 +20,13 @@ if TYPE_CHECKING:
     from monofuzz.search.rows import Rows
     from monofuzz.search.system import Runner, Stop
 
-__all__ = ["SAMPLED_RUNS", "WALK_RUNS", "Explorer", "Limits", "Progress", "Stopped"]
+__all__ = ["SAMPLED_RUNS", "Explorer", "Limits", "Progress", "Stopped"]
 
 Stopped = Literal["complete", "max-runs", "time", "interrupted", "decided", "sampled", "timeouts"]
 """Why an exploration ended: `Map.stopped`."""
 
 SAMPLED_RUNS = 20_000
 """How many runs a system without intervals gets if neither runs nor time are limited."""
-
-WALK_RUNS = 64.0
-"""Gaps of about so many runs are walked: larger ones are bisected first, to see much early."""
 
 # A task is work for one thread between two looks at results, limits and Ctrl-C.
 _TASK_SECONDS = 0.1
@@ -110,9 +107,9 @@ class Explorer:
 
     ``jobs`` threads run the system; 0 runs it in the calling thread, which saves starting threads
     for a map of a few microseconds, but then Ctrl-C and the time limit wait for the runs of one
-    task. Quiet gaps of at most about ``walk_most`` runs are walked. ``keep`` gets every array of
-    new rows, ``sync`` is called every few seconds, ``decided`` is asked now and then, with the
-    sorted rows, whether enough is known. All callbacks are called in the calling thread.
+    task. ``keep`` gets every array of new rows, ``sync`` is called every few seconds, ``decided``
+    is asked now and then, with the sorted rows, whether enough is known. All callbacks are called
+    in the calling thread.
 
     Attributes:
         runs: how many runs were made.
@@ -127,7 +124,6 @@ class Explorer:
         *,
         jobs: int,
         limits: Limits,
-        walk_most: float = 0.0,
         progress: Callable[[Progress], None] | None = None,
         keep: Callable[[Rows], None] | None = None,
         sync: Callable[[], None] | None = None,
@@ -140,7 +136,6 @@ class Explorer:
         self._frontier = frontier
         self._jobs = jobs
         self._limits = limits
-        self._walk_most = walk_most
         self._progress = progress
         self._keep = keep
         self._sync = sync
@@ -151,7 +146,7 @@ class Explorer:
         self._in_flight = 0
         self._reserved = 0
         self._barren = 0
-        self._walks: dict[int, Iterator[Any]] = {}
+        self._walks: dict[tuple[int, int], Iterator[Any]] = {}
         self._unkept: list[Rows] = []
         self._next_look = 1
         self._started = self._ticked = self._synced = time.perf_counter()
@@ -226,12 +221,11 @@ class Explorer:
         left = self._runs_allowed() - self._reserved
         paced = min(int(_TASK_SECONDS / self._pace) + 1 if self._pace else 1, left, _TASK_RUNS)
         share = -(-len(frontier) // max(self._jobs, 1))
-        if self._walk_most:
-            gaps = frontier.take_quiet(share, paced, self._walk_most)
-            if gaps:
-                task = _Task(gaps, min(2 * paced, left))
-                self._reserved += task.most
-                return task
+        gaps = frontier.take_walks(share, paced)
+        if gaps:
+            task = _Task(gaps, min(2 * paced, left))
+            self._reserved += task.most
+            return task
         gaps = frontier.take(min(paced, share))
         self._reserved += len(gaps)
         return _Task(gaps, len(gaps), [frontier.probe(gap) for gap in gaps])
@@ -251,7 +245,7 @@ class Explorer:
     def _do_walks(self, task: _Task) -> None:
         stop, left = _Slice(self._stop), task.most
         for gap in task.gaps:
-            walk = self._walks.pop(gap.lo, None)
+            walk = self._walks.pop((gap.lo, gap.hi), None)
             if walk is None:
                 walk = self._runner.walk(gap.lo, gap.hi, self._stop)
             results: list[Any] = []
@@ -271,8 +265,7 @@ class Explorer:
                 found, rest = frontier.advance(gap, results)
                 parts.append(found)
                 if rest is not None and rest.quiet and len(found):
-                    # It goes on where it is: it may have computed more than it has said.
-                    self._walks[rest.lo] = walk
+                    self._walks[rest.lo, rest.hi] = walk
             rows, begun = joined(parts), len(task.walks)
         else:
             begun = len(task.results)

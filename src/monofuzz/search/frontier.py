@@ -41,6 +41,10 @@ Direction = Literal["adaptive", "up", "down"]
 # The classes of gaps, in the order in which they are explored.
 _STATUS_CHANGES, _OVERHEAD_CHANGES, _ALIKE, _BY_TIMEOUT, _IN_TIMEOUTS = range(5)
 
+# Gaps are walked from these sizes on: expected runs, and parts of the whole range.
+_WALK_RUNS = 64.0
+_WALK_PARTS = 256
+
 
 class Gap(NamedTuple):
     """An unexplored range ``[lo, hi)`` between two known rows (-1: none, it is at an end).
@@ -76,7 +80,8 @@ class Gap(NamedTuple):
 class Frontier:
     """The gaps of the range ``[lo, hi)``, what is known beside them, and what was found.
 
-    ``known`` are sorted, disjoint rows to begin with.
+    ``known`` are sorted, disjoint rows to begin with. ``walks``: walking through a gap costs less
+    than running at budgets of it in any order. ``name`` is the system's, for errors.
     """
 
     def __init__(
@@ -86,10 +91,12 @@ class Frontier:
         known: Rows,
         *,
         direction: Direction = "adaptive",
+        walks: bool = False,
         name: str = "the system",
     ) -> None:
         self.lo, self.hi = lo, hi
         self._direction = direction
+        self._walks = walks and direction != "down"
         self._sweeping = direction != "adaptive"
         self._name = name
         inside = clip(known, lo, hi)
@@ -126,31 +133,46 @@ class Frontier:
     @property
     def runs_left(self) -> float:
         """A guess of how many runs are left: widths of gaps over those of the regimes beside."""
-        return self._expected
+        return max(0.0, self._expected) if self._heap else 0.0
 
     def take(self, most: int) -> list[Gap]:
-        """The first gaps, at most ``most``, all of one class: what is urgent shall be back soon."""
+        """The first gaps, at most ``most``, of one class: what is urgent shall be back soon.
+
+        Gaps that should be walked are left to `take_walks`.
+        """
         heap, kind = self._heap, self._heap[0].kind
         taken: list[Gap] = []
         while heap and len(taken) < most and heap[0].kind == kind:
-            gap = heappop(heap)
-            self._expected -= gap.guess
-            taken.append(gap)
+            if taken and self._walkable(heap[0]):
+                break
+            taken.append(self._pop())
         return taken
 
-    def take_quiet(self, most: int, runs: float, each: float) -> list[Gap]:
-        """Quiet gaps, at most ``most`` and of about ``runs`` runs, of at most ``each`` runs each.
+    def take_walks(self, most: int, runs: float) -> list[Gap]:
+        """Gaps to walk through, of about ``runs`` runs together, if the first gap is one.
 
-        None if the first gap is not one of them.
+        At most ``most`` of them. Walked are quiet gaps that are narrow and of few expected runs:
+        the others are bisected first, so that much is seen early.
         """
         heap = self._heap
         taken: list[Gap] = []
-        while heap and len(taken) < most and runs > 0 and heap[0].quiet and heap[0].guess <= each:
-            gap = heappop(heap)
-            self._expected -= gap.guess
-            runs -= gap.guess
-            taken.append(gap)
+        while heap and len(taken) < most and runs > 0 and self._walkable(heap[0]):
+            taken.append(self._pop())
+            runs -= taken[-1].guess
         return taken
+
+    def _walkable(self, gap: Gap) -> bool:
+        if not self._walks or gap.kind != _ALIKE:
+            return False
+        if self._direction == "up":
+            return True
+        narrow = (gap.hi - gap.lo) * _WALK_PARTS <= self.hi - self.lo
+        return narrow and gap.guess <= _WALK_RUNS
+
+    def _pop(self) -> Gap:
+        gap = heappop(self._heap)
+        self._expected -= gap.guess
+        return gap
 
     def give_back(self, gap: Gap) -> None:
         """A gap that was taken and not settled can be taken again."""
@@ -194,6 +216,9 @@ class Frontier:
                 break
             rest = next(iter(self._place(rest, rest.lo, result, found, overhanging)), None)
         if rest is not None:
+            if found and gap.quiet and self._status[rest.below] != TIMEOUT:
+                # To be walked on, whatever was found: the walk may know more than it has said.
+                rest = rest._replace(kind=_ALIKE, guess=min(rest.guess, gap.guess))
             self.give_back(rest)
         return self._keep(found, overhanging), rest
 

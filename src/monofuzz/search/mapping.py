@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
@@ -12,7 +11,7 @@ import numpy as np
 
 from monofuzz import budget as _budget
 from monofuzz.errors import StoredFileError, UsageError
-from monofuzz.search.explorer import WALK_RUNS, Explorer, Limits, Progress
+from monofuzz.search.explorer import Explorer, Limits, Progress
 from monofuzz.search.frontier import Direction, Frontier
 from monofuzz.search.mapfile import Journal
 from monofuzz.search.regimes import Map, Origin
@@ -253,13 +252,14 @@ def _explore(
         known = Map(origin, (lo, hi), joined([]))
         if journal is not None and journal.known is not None:
             known = _reusable(journal.known, origin, str(out), lo, hi)
-        frontier = Frontier(lo, hi, known.table, direction=direction, name=runner.name)
+        frontier = Frontier(
+            lo, hi, known.table, direction=direction, walks=runner.walk_pays, name=runner.name
+        )
         explorer = Explorer(
             runner,
             frontier,
             jobs=runner.default_jobs() if jobs is None else jobs,
             limits=limits,
-            walk_most=_walk_most(direction, runner),
             progress=progress,
             keep=None if journal is None else journal.append,
             sync=None if journal is None else journal.sync,
@@ -312,12 +312,6 @@ def _reusable(known: Map, origin: Origin, path: str, lo: int, hi: int) -> Map:
     if between[1] != known.between[1]:
         beyond = ()
     return Map(origin, between, table, beyond=beyond, runs=runs)
-
-
-def _walk_most(direction: Direction, runner: Runner) -> float:
-    if direction == "up":
-        return math.inf
-    return WALK_RUNS if direction == "adaptive" and runner.walk_pays else 0.0
 
 
 def _look_beyond(found: Map, runner: Runner) -> tuple[tuple[int, str], ...]:
