@@ -142,3 +142,17 @@ def test_help(run: Run, command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0
     assert result.stdout.startswith("Usage: ")
+
+
+@pytest.mark.slow
+def test_compilation_is_announced_and_happens_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "monofuzz", "replay", HOLE, "-p", "dtr", "-b", "1.0"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    remarks = [
+        subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=600, env=environment
+        ).stderr
+        for _ in range(2)
+    ]
+    assert remarks[0].startswith("compiling the replay engine, once")
+    assert remarks[1] == ""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from monofuzz.cli import console
 
 if TYPE_CHECKING:
     from monofuzz.replay.system import TraceSystem
-
-_QUICK = 1.5  # seconds: longer than it takes to load what was compiled before
 
 
 def system(trace: str, policy: str, *, engine: str, **how: Any) -> TraceSystem:
@@ -28,27 +25,11 @@ def prepare(engine: str) -> None:
     """Load the engine, and say so on standard error if it has to be compiled first."""
     if engine != "compiled":
         return
-    notice = threading.Timer(
-        _QUICK,
-        console.remark,
-        ["compiling the replay engine, once; this takes about half a minute"],
-    )
-    notice.daemon = True
-    notice.start()
-    try:
-        _warm_up()
-    finally:
-        notice.cancel()
+    from monofuzz.replay._jit import compile_entry, load_kernel
+
+    load_kernel(engine)
+    compile_entry(_announce)
 
 
-def _warm_up() -> None:
-    from monofuzz.replay import peak_memory
-    from monofuzz.trace import dtrlog
-
-    peak_memory(dtrlog.parse(_SMALLEST))
-
-
-_SMALLEST = b"""\
-{"INSTRUCTION": "CONSTANT", "NAME": "x"}
-{"INSTRUCTION": "MEMORY", "NAME": "x", "MEMORY": "1"}
-"""
+def _announce() -> None:
+    console.remark("compiling the replay engine, once; this takes about half a minute")
