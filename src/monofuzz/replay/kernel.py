@@ -36,15 +36,15 @@ to_ints, to_doubles = pointers(__name__)
 # What the policy and the program set.
 (
     NUM, USE_M, USE_T, RULE, PENALTY, INTEGRAL, TOPK, SEED_HIGH, SEED_LOW, REGIONS, CLASSES,
-    LIMIT, RECORD, SLOTS, WORDS, N, N_CMD, POOL_CAP, UF_CAP, STATE_END, EPOCH,
-    OFFSETS,
-) = range(22)  # fmt: skip
+    LIMIT, RECORD, SLOTS, WORDS, N, N_CMD, POOL_CAP, UF_CAP, STATE_END, EPOCH, W_CAP, W_TOP,
+    W_FREE, W_FULL, OFFSETS,
+) = range(26)  # fmt: skip
 # Arrays, in order: of the state (copied when a run is saved), scratch, and the program.
 STATE = (
     "DEFINED LOCKS REFS PINNED LA COST ICOST EVC POS POOL_S POOL_LA CNT LB CN EX VER HELD REL PEND "
     "DELTA STK_T STK_B STK_I STK_E PLIST UF UFC NODE SLOT_FREE SLOT"
 ).split()
-SCRATCH = "STAMP QA FA QB FB QC FC SEEN NEW".split()
+SCRATCH = "STAMP QA FA QB FB QC FC SEEN NEW W_HEAD W_AGE W_ROW W_NEXT".split()
 PROGRAM = (
     "CMD OPERAND OP_COST OP_TOTAL ARG_PTR ARGS OUT_PTR T_STO T_SIZE T_OP S_SIZE ST_PTR ST OS_PTR "
     "OS OS_NEW ED_PTR ED_U ED_V ED_OLD ADJ_PTR ADJ RANK"
@@ -52,19 +52,19 @@ PROGRAM = (
 (
     DEFINED, LOCKS, REFS, PINNED, LA, COST, ICOST, EVC, POS, POOL_S, POOL_LA, CNT, LB, CN, EX,
     VER, HELD, REL, PEND, DELTA, STK_T, STK_B, STK_I, STK_E, PLIST, UF, UFC, NODE, SLOT_FREE, SLOT,
-    STAMP, QA, FA, QB, FB, QC, FC, SEEN, NEW,
+    STAMP, QA, FA, QB, FB, QC, FC, SEEN, NEW, W_HEAD, W_AGE, W_ROW, W_NEXT,
     CMD, OPERAND, OP_COST, OP_TOTAL, ARG_PTR, ARGS, OUT_PTR, T_STO, T_SIZE, T_OP, S_SIZE, ST_PTR,
     ST, OS_PTR, OS, OS_NEW, ED_PTR, ED_U, ED_V, ED_OLD, ADJ_PTR, ADJ, RANK,
     REGISTERS,
-) = range(OFFSETS, OFFSETS + 63)  # fmt: skip
+) = range(OFFSETS, OFFSETS + 67)  # fmt: skip
 # Registers, where the state begins.
 (
     CLOCK, MEMORY, PC, PHASE, SP, PTOP, POOL_N, POOL_LIVE, POOL_BYTES, LO, HI, BUDGET, STATUS,
     MODEL, REMAT, EVICTIONS, EVICTIONS_ALL, DISTINCT, REMATS, PEAK, PEAK_PINNED, DEPTH_PINNED,
     MAX_DEPTH, FAIL_PINNED, FAIL_REQUEST, FAIL_DEPTH, FAIL_OVER, ERA, NPEND, GRAPH, NREL, NHELD,
-    UF_N, HASH1, HASH2,
+    UF_N, HASH1, HASH2, NDELTA,
     ARRAYS,
-) = range(REGISTERS, REGISTERS + 36)  # fmt: skip
+) = range(REGISTERS, REGISTERS + 37)  # fmt: skip
 # The doubles of a run, ``f``: weights of the policy, then the pool's keys.
 WEIGHT, ALPHA, FLOOR, TOLERANCE, KEY = range(5)
 
@@ -371,6 +371,57 @@ def sees_old(m: Any, row: int) -> bool:
     return m[NPEND] > 0 and m[m[VER] + row] != m[GRAPH]
 
 
+@jit("v(m)")
+def forget_watches(m: Any) -> None:
+    """Empty the watch lists: no lower bound over parents is known any more."""
+    n = m[N]
+    for s in range(n):
+        m[m[W_HEAD] + s] = -1
+        m[m[W_AGE] + s] += 1
+        if m[m[HELD] + n + s] < 0:
+            m[m[LB] + n + s] = 0
+            m[m[CN] + n + s] = 0
+            m[m[EX] + n + s] = 0
+    m[W_TOP] = 0
+    m[W_FREE] = -1
+    m[W_FULL] = 0
+
+
+@jit("v(mii)")
+def watch(m: Any, s: int, c: int) -> None:
+    """Storage c counts the evicted s in its bound over parents: tell it when s reappears."""
+    k = m[W_FREE]
+    if k >= 0:
+        m[W_FREE] = m[m[W_NEXT] + k]
+    elif m[W_TOP] < m[W_CAP]:
+        k = m[W_TOP]
+        m[W_TOP] = k + 1
+    else:
+        m[W_FULL] = 1
+        return
+    m[m[W_ROW] + k] = (m[m[W_AGE] + c] << 24) | c
+    m[m[W_NEXT] + k] = m[m[W_HEAD] + s]
+    m[m[W_HEAD] + s] = k
+
+
+@jit("v(mfib)")
+def notify(m: Any, f: Any, s: int, count: bool) -> None:
+    """Storage s has reappeared: take it out of the bounds that ``count`` it; nobody watches it."""
+    n = m[N]
+    k = m[m[W_HEAD] + s]
+    while k >= 0:
+        c = m[m[W_ROW] + k] & 0xFFFFFF
+        if count and m[m[W_ROW] + k] >> 24 == m[m[W_AGE] + c]:
+            m[m[LB] + n + c] = max(m[m[LB] + n + c] - m[m[COST] + s], 0)
+            m[m[CN] + n + c] = max(m[m[CN] + n + c] - 1, 0)
+            refresh(m, f, c)
+        after = m[m[W_NEXT] + k]
+        m[m[W_NEXT] + k] = m[W_FREE]
+        m[W_FREE] = k
+        k = after
+    m[m[W_HEAD] + s] = -1
+
+
 @jit("v(mfii)")
 def settle(m: Any, f: Any, s: int, bound: int) -> None:
     """Make the sums of s exact, or raise a lower bound so that all three terms exceed ``bound``."""
@@ -389,14 +440,17 @@ def settle(m: Any, f: Any, s: int, bound: int) -> None:
             total, members, _, _, complete = explore(
                 m, s, d * n, sees_old(m, row), bound - rest, m[QC], m[FC]
             )
-            if complete:
-                m[m[LB] + row] = total
-                m[m[CN] + row] = members
-                m[m[EX] + row] = era
-            else:
-                m[m[LB] + row] = max(m[m[LB] + row], total)
-                m[m[CN] + row] = max(m[m[CN] + row], members)
+            if not complete and total <= m[m[LB] + row]:
                 break
+            m[m[LB] + row] = total
+            m[m[CN] + row] = members
+            if d == 1:
+                m[m[W_AGE] + s] += 1
+                for k in range(members):
+                    watch(m, m[m[QC] + k], s)
+            if not complete:
+                break
+            m[m[EX] + row] = era
     refresh(m, f, s)
 
 
@@ -464,6 +518,8 @@ def hold(m: Any, f: Any, row: int) -> None:
     for k in range(edge):
         v = m[m[FC] + k]
         m[m[SLOT] + inner + words + (v >> 5)] |= 1 << (v & 31)
+    if base == n:
+        m[m[W_AGE] + s] += 1
     m[m[HELD] + row] = slot
     m[m[LB] + row] = total
     m[m[CN] + row] = members
@@ -479,6 +535,10 @@ def drop(m: Any, row: int) -> None:
         m[m[SLOT_FREE] + m[NHELD]] = m[m[HELD] + row]
         m[m[HELD] + row] = -1
         m[m[EX] + row] = 0
+        if row >= m[N]:
+            # Nothing is watched for a held region, so that nothing of its sum is known any more.
+            m[m[LB] + row] = 0
+            m[m[CN] + row] = 0
 
 
 @jit("v(mii)")
@@ -495,14 +555,17 @@ def join(m: Any, row: int, v: int) -> None:
 @jit("v(mfiiii)")
 def absorb(m: Any, f: Any, row: int, s: int, total: int, members: int) -> None:
     """A canonical region takes in s, about to be evicted, and the region of s."""
-    if members == 0 and m[m[EX] + row] == m[ERA]:
-        m[m[LB] + row] += m[m[COST] + s]
-        m[m[CN] + row] += 1
-    else:
-        m[m[LB] + row] = max(m[m[LB] + row], total) + m[m[COST] + s]
-        m[m[CN] + row] = max(m[m[CN] + row], members) + 1
+    n = m[N]
+    if members > 0 or m[m[EX] + row] != m[ERA]:
         m[m[EX] + row] = 0
-    refresh(m, f, row % m[N])
+        if row < n:
+            m[m[LB] + row] = max(m[m[LB] + row], total)
+            m[m[CN] + row] = max(m[m[CN] + row], members)
+    m[m[LB] + row] += m[m[COST] + s]
+    m[m[CN] + row] += 1
+    if row >= n:
+        watch(m, s, row - n)
+    refresh(m, f, row % n)
 
 
 @jit("v(mfiiiiibiiii)")
@@ -585,8 +648,8 @@ def among_new(m: Any, count: int, front: int, edge: int) -> bool:
 
 
 @jit("v(mfi)")
-def appear(m: Any, f: Any, count: int) -> None:
-    """The storages ``new[:count]`` are rematerialised: the regions around them are rebuilt."""
+def appear_apart(m: Any, f: Any, count: int) -> None:
+    """As `appear`, for any graph: the regions around are found by searches."""
     n = m[N]
     for k in range(count):
         s = m[m[NEW] + k]
@@ -597,6 +660,8 @@ def appear(m: Any, f: Any, count: int) -> None:
             m[m[EX] + row] = m[ERA]
         m[m[LB] + s], m[m[CN] + s] = down[0], down[1]
         m[m[LB] + n + s], m[m[CN] + n + s] = up[0], up[1]
+        for i in range(up[1]):
+            watch(m, m[m[QB] + i], s)
         lost_down, lost_up = down[0] + m[m[COST] + s], up[0] + m[m[COST] + s]
         down_alone, up_alone = down[1] == 0, up[1] == 0
         if count > 1 and (
@@ -605,10 +670,62 @@ def appear(m: Any, f: Any, count: int) -> None:
             # What lay behind another new storage is lost as well, and was not counted here.
             lost_down, lost_up = UNBOUNDED, UNBOUNDED
             down_alone, up_alone = False, False
+        notify(m, f, s, False)
         for i in range(up[2]):
             rebuild(m, f, m[m[FB] + i], lost_down, down[1] + 1, down_alone)
         for i in range(down[2]):
             rebuild(m, f, n + m[m[FA] + i], lost_up, up[1] + 1, up_alone)
+
+
+@jit("v(mii)")
+def near(m: Any, row: int, s: int) -> None:
+    """Bound the sum of a row by the evicted neighbours of its storage s."""
+    total = 0
+    members = 0
+    first = m[ADJ] + m[m[ADJ_PTR] + row]
+    for k in range(first, first + m[m[CNT] + row]):
+        cost = m[m[ICOST] + m[k]]
+        if cost >= 0:
+            total += cost
+            members += 1
+    m[m[LB] + row] = total
+    m[m[CN] + row] = members
+    m[m[EX] + row] = m[ERA] if members == 0 else 0
+    m[m[VER] + row] = m[GRAPH]
+
+
+@jit("v(mfi)")
+def appear(m: Any, f: Any, count: int) -> None:
+    """The storages ``new[:count]`` are rematerialised: the regions around them are rebuilt.
+
+    Usually all their parents are there: behind the new storages then lies nothing evicted, so that
+    who reaches them from below loses just them, and who reaches them from above is a parent.
+    """
+    n = m[N]
+    if m[W_FULL]:
+        forget_watches(m)
+        for i in range(m[POOL_N]):
+            if m[m[POOL_S] + i] >= 0:
+                refresh(m, f, m[m[POOL_S] + i])
+    plain = m[NHELD] == 0 and m[NDELTA] == 0
+    for k in range(count):
+        row = n + m[m[NEW] + k]
+        first = m[ADJ] + m[m[ADJ_PTR] + row]
+        for j in range(first, first + m[m[CNT] + row]):
+            if m[m[ICOST] + m[j]] >= 0:
+                plain = False
+    if not plain:
+        appear_apart(m, f, count)
+        return
+    for k in range(count):
+        s = m[m[NEW] + k]
+        notify(m, f, s, True)
+        near(m, s, s)
+        near(m, n + s, s)
+        first = m[ADJ] + m[m[ADJ_PTR] + n + s]
+        for j in range(first, first + m[m[CNT] + n + s]):
+            near(m, m[j], m[j])
+            refresh(m, f, m[j])
 
 
 # ---------------------------------------------------------------------------------- classes
@@ -814,8 +931,8 @@ def least_score(m: Any, f: Any, least: int, last: int, below: int, by_size: bool
                 if m[USE_T]:
                     factor *= float(m[CLOCK] - m[m[POOL_LA] + i])
                 ceiling = factor / threshold
-                if ceiling < 4e18:
-                    bound = int(ceiling) + 1
+                if ceiling < 1e18:
+                    bound = 4 * int(ceiling) + 1
             settle(m, f, s, bound)
             v = value_at(m, f, i)
             if v < threshold:
@@ -1091,6 +1208,7 @@ def evict(m: Any, f: Any, s: int, released: bool) -> None:
                 )
             drop(m, s)
             drop(m, n + s)
+        m[m[W_AGE] + s] += 1
     if m[m[POS] + s] >= 0:
         leave(m, f, s)
     m[m[ICOST] + s] = m[m[COST] + s]
@@ -1140,6 +1258,7 @@ def create(m: Any, f: Any, op: int) -> None:
             if regions and m[m[OP_COST] + op] > 0:
                 m[m[DELTA] + s] = m[m[OP_COST] + op]
                 m[NPEND] += 1
+                m[NDELTA] += 1
         else:
             refresh(m, f, s)
     for t in range(m[m[OUT_PTR] + op], m[m[OUT_PTR] + op + 1]):
@@ -1186,6 +1305,7 @@ def arrive(m: Any, op: int) -> None:
                     m[m[CN] + u] = max(m[m[CN] + u] - 1, 0)
                     m[m[EX] + u] = 0
     m[NPEND] = 0
+    m[NDELTA] = 0
 
 
 @jit("v(mfib)")
@@ -1425,6 +1545,11 @@ def run_batch(
         else:
             for k in range(size):
                 m[REGISTERS + k] = initial[k]
+        if m[REGIONS]:
+            forget_watches(m)
+        for i in range(m[POOL_N]):
+            if m[m[POOL_S] + i] >= 0:
+                refresh(m, f, m[m[POOL_S] + i])
         m[BUDGET] = budget
         depth = run(m, f, own, saved, saved_key, levels, depth, pause, victims, stop)
         for k in range(NRESULT):

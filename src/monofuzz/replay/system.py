@@ -290,6 +290,8 @@ class TraceSystem:
         sizes |= dict.fromkeys(["CNT", "LB", "CN", "EX", "VER", "HELD"], 2 * n)
         sizes |= dict.fromkeys(["STK_T", "STK_B", "STK_I", "STK_E"], stack)
         sizes |= dict.fromkeys(["UF", "UFC", "SEEN"], classes)
+        watches = 8 * n + 1024 if flags.get("REGIONS") else 0
+        sizes |= dict.fromkeys(["W_ROW", "W_NEXT"], watches)
         sizes |= {
             "DEFINED": program.tensors,
             "POOL_S": pool,
@@ -320,7 +322,7 @@ class TraceSystem:
             m[getattr(kernel, name)] = offset
         for name, array in program.arrays.items():
             m[offsets[name] : offsets[name] + len(array)] = array
-        for name, value in {"POS": -1, "HELD": -1, "NODE": -1, "LA": kernel.NEVER}.items():
+        for name, value in {"POS": -1, "HELD": -1, "NODE": -1, "W_HEAD": -1, "LA": kernel.NEVER}.items():
             m[offsets[name] : offsets[name] + sizes[name]] = value
         m[offsets["SLOT_FREE"] : offsets["SLOT_FREE"] + self._slots] = np.arange(self._slots)
         scalars = flags | {
@@ -331,6 +333,8 @@ class TraceSystem:
             "N_CMD": len(program.arrays["CMD"]),
             "POOL_CAP": pool,
             "UF_CAP": classes,
+            "W_CAP": watches,
+            "W_FREE": -1,
             "STATE_END": state_end,
             "CLOCK": 1,
             "HI": kernel.UNBOUNDED,
