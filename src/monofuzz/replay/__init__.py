@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from monofuzz.replay.outcome import Fail, Outcome, Status
-from monofuzz.replay.policy import Policy, policy
+from monofuzz.replay.policy import Policy
 from monofuzz.replay.stop import StopFlag
 from monofuzz.replay.system import TraceSystem
-from monofuzz.trace.model import Trace
 
-__all__ = ["Fail", "Outcome", "Policy", "Status", "StopFlag", "TraceSystem", "peak_memory", "replay"]
+if TYPE_CHECKING:
+    from monofuzz.trace.model import Trace
+
+__all__ = [
+    "Fail",
+    "Outcome",
+    "Policy",
+    "Status",
+    "StopFlag",
+    "TraceSystem",
+    "peak_memory",
+    "replay",
+]
 
 
 def replay(
@@ -21,7 +34,7 @@ def replay(
     align: int | None = None,
     engine: str = "compiled",
 ) -> Outcome:
-    """Replay ``trace`` under ``policy`` at one budget: bytes (int), a ratio of the peak (float), text.
+    """Replay ``trace`` at one budget: bytes (int), a ratio of the peak (float), or text.
 
     The other arguments are those of `TraceSystem`. Raises `BudgetError` and `PolicyError`.
     """

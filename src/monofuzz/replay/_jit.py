@@ -15,10 +15,12 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from monofuzz.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 __all__ = ["ENGINES", "SCORE_FIELDS", "compile_entry", "jit", "load_kernel", "pointers"]
 
@@ -29,17 +31,21 @@ _compiled: list[tuple[Any, Any]] = []
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def score_type() -> Any:
-    """The numba type of a score function: doubles in, a double out."""
+def _numba_types() -> Any:
     from numba import types
 
+    return types
+
+
+def score_type() -> Any:
+    """The numba type of a score function: doubles in, a double out."""
+    types = _numba_types()
     return types.FunctionType(types.float64(*[types.float64] * SCORE_FIELDS))
 
 
 def _signature(text: str) -> Any:
-    """``"i(mfi)"``: m integers, f doubles (both pointers), i int64, d float64, b bool, o a score."""
-    from numba import types
-
+    """``"i(mfi)"``: m integers and f doubles by pointer, i int64, d float64, b bool, o a score."""
+    types = _numba_types()
     letters = {
         "m": types.CPointer(types.int64),
         "f": types.CPointer(types.float64),
@@ -68,7 +74,7 @@ def jit(signature: str, *, entry: bool = False, inline: bool = False) -> Callabl
             return function
         import numba
 
-        dispatcher = numba.njit(
+        dispatcher: Any = numba.njit(
             nogil=True, error_model="numpy", cache=entry, forceinline=inline
         )(function)
         _compiled.append((dispatcher, _signature(signature)))
@@ -84,8 +90,9 @@ def pointers(module: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """
     if module == _INTERPRETED:
         return (lambda view: view), (lambda view: view)
-    from numba import types
     from numba.extending import intrinsic
+
+    types = _numba_types()
 
     def make(pointee: Any) -> Any:
         def pointer(context: Any, address: Any) -> Any:
@@ -125,9 +132,11 @@ def load_kernel(engine: str) -> ModuleType:
     if engine != "interpreted":
         raise UsageError(f"unknown engine {engine!r}: choose one of {', '.join(ENGINES)}")
     found = importlib.util.find_spec("monofuzz.replay.kernel")
-    assert found is not None and found.origin is not None
+    assert found is not None
+    assert found.origin is not None
     spec = importlib.util.spec_from_file_location(_INTERPRETED, found.origin)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[_INTERPRETED] = module
     spec.loader.exec_module(module)

@@ -23,9 +23,13 @@ used, so that the same functions run on arrays under numba and on memoryviews in
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, MutableSequence
 
 from monofuzz.replay._jit import jit, pointers
+
+Ints = MutableSequence[int]
+Doubles = MutableSequence[float]
+Score = Callable[..., float]
 
 to_ints, to_doubles = pointers(__name__)
 
@@ -40,15 +44,20 @@ to_ints, to_doubles = pointers(__name__)
     W_FREE, W_FULL, OFFSETS,
 ) = range(26)  # fmt: skip
 # Arrays, in order: of the state (copied when a run is saved), scratch, and the program.
-STATE = (
-    "DEFINED LOCKS REFS PINNED LA COST ICOST EVC POS POOL_S POOL_LA CNT LB CN EX VER HELD REL PEND "
-    "DELTA STK_T STK_B STK_I STK_E PLIST UF UFC NODE SLOT_FREE SLOT"
-).split()
-SCRATCH = "STAMP QA FA QB FB QC FC SEEN NEW W_HEAD W_AGE W_ROW W_NEXT".split()
-PROGRAM = (
-    "CMD OPERAND OP_COST OP_TOTAL ARG_PTR ARGS OUT_PTR T_STO T_SIZE T_OP S_SIZE ST_PTR ST OS_PTR "
-    "OS OS_NEW ED_PTR ED_U ED_V ED_OLD ADJ_PTR ADJ RANK"
-).split()
+STATE = [
+    "DEFINED", "LOCKS", "REFS", "PINNED", "LA", "COST", "ICOST", "EVC", "POS", "POOL_S",
+    "POOL_LA", "CNT", "LB", "CN", "EX", "VER", "HELD", "REL", "PEND", "DELTA", "STK_T", "STK_B",
+    "STK_I", "STK_E", "PLIST", "UF", "UFC", "NODE", "SLOT_FREE", "SLOT",
+]  # fmt: skip
+SCRATCH = [
+    "STAMP", "QA", "FA", "QB", "FB", "QC", "FC", "SEEN", "NEW", "W_HEAD", "W_AGE", "W_ROW",
+    "W_NEXT",
+]  # fmt: skip
+PROGRAM = [
+    "CMD", "OPERAND", "OP_COST", "OP_TOTAL", "ARG_PTR", "ARGS", "OUT_PTR", "T_STO", "T_SIZE",
+    "T_OP", "S_SIZE", "ST_PTR", "ST", "OS_PTR", "OS", "OS_NEW", "ED_PTR", "ED_U", "ED_V",
+    "ED_OLD", "ADJ_PTR", "ADJ", "RANK",
+]  # fmt: skip
 (
     DEFINED, LOCKS, REFS, PINNED, LA, COST, ICOST, EVC, POS, POOL_S, POOL_LA, CNT, LB, CN, EX,
     VER, HELD, REL, PEND, DELTA, STK_T, STK_B, STK_I, STK_E, PLIST, UF, UFC, NODE, SLOT_FREE, SLOT,
@@ -79,9 +88,9 @@ LATEST = 1 << 60  # the clock stays below, so that no product overflows
 ZERO = 1e300  # stands for the inverse of a zero score
 NEAR = 1e-12  # relative distance of inverse scores below which they are compared exactly
 GAMMA, MIX1, MIX2 = (
-    (0x9e377, 0x26e5fd, 0xa7c15),
-    (0xbf584, 0x1db473, 0x24e5b9),
-    (0x94d04, 0x26ec4c, 0x3111eb),
+    (0x9E377, 0x26E5FD, 0xA7C15),
+    (0xBF584, 0x1DB473, 0x24E5B9),
+    (0x94D04, 0x26EC4C, 0x3111EB),
 )  # splitmix64, in limbs of 20, 22 and 22 bits
 MANY = 96  # more unprocessed releases than this: drop all exact marks instead
 
@@ -148,9 +157,7 @@ def quotient(n: int, a: int, b: int) -> float:
 
 
 @jit("iii(iiiiii)")
-def multiply64(
-    a2: int, a1: int, a0: int, b2: int, b1: int, b0: int
-) -> tuple[int, int, int]:
+def multiply64(a2: int, a1: int, a0: int, b2: int, b1: int, b0: int) -> tuple[int, int, int]:
     """The low 64 bits of a product; numbers are limbs of 20, 22 and 22 bits, high to low."""
     c0 = a0 * b0
     c1 = a1 * b0 + a0 * b1 + (c0 >> 22)
@@ -167,10 +174,11 @@ def fold64(z2: int, z1: int, z0: int, shift: int) -> tuple[int, int, int]:
 
 @jit("i(iiii)")
 def random_below(seed_high: int, seed_low: int, number: int, limit: int) -> int:
-    """splitmix64 modulo ``limit`` (< 2**40), counter based: output ``number`` (0, 1, ...) of a seed.
+    """splitmix64 modulo ``limit`` (< 2**40): output ``number`` (0, 1, ...) of a seed.
 
-    Steele, Lea and Flood, OOPSLA 2014: mix(seed + (number + 1) * golden gamma), here on limbs, so
-    that both engines compute it without 64-bit overflow. The seed comes in halves of 32 bits.
+    Steele, Lea and Flood, OOPSLA 2014: mix(seed + (number + 1) * golden gamma), counter
+    based, on limbs, so that both engines compute it without overflow. The seed comes in halves of
+    32 bits.
     """
     n = number + 1
     z2, z1, z0 = multiply64(
@@ -192,7 +200,7 @@ def random_below(seed_high: int, seed_low: int, number: int, limit: int) -> int:
 
 
 @jit("d(mfi)")
-def inverse(m: Any, f: Any, s: int) -> float:
+def inverse(m: Ints, f: Doubles, s: int) -> float:
     """1 / score without the factor staleness, from the bounds at hand: at least the true one."""
     n = m[N]
     kind = m[NUM]
@@ -222,7 +230,7 @@ def inverse(m: Any, f: Any, s: int) -> float:
 
 
 @jit("v(mfi)")
-def refresh(m: Any, f: Any, s: int) -> None:
+def refresh(m: Ints, f: Doubles, s: int) -> None:
     """Bring a candidate's entry in the pool up to date."""
     i = m[m[POS] + s]
     if i >= 0:
@@ -230,8 +238,8 @@ def refresh(m: Any, f: Any, s: int) -> None:
 
 
 @jit("d(mfi)")
-def value_at(m: Any, f: Any, i: int) -> float:
-    """1 / score of the i-th entry of the pool, from the bounds at hand; 0 when infinite or empty."""
+def value_at(m: Ints, f: Doubles, i: int) -> float:
+    """1 / score of the i-th entry of the pool, from the bounds; 0 when infinite or empty."""
     value = f[KEY + i]
     if m[USE_T]:
         value *= float(m[CLOCK] - m[m[POOL_LA] + i])
@@ -243,7 +251,7 @@ def value_at(m: Any, f: Any, i: int) -> float:
 
 
 @jit("v(mf)")
-def compact(m: Any, f: Any) -> None:
+def compact(m: Ints, f: Doubles) -> None:
     """Close the gaps that departed storages left in the pool."""
     k = 0
     for i in range(m[POOL_N]):
@@ -258,7 +266,7 @@ def compact(m: Any, f: Any) -> None:
 
 
 @jit("v(mfi)")
-def enter(m: Any, f: Any, s: int) -> None:
+def enter(m: Ints, f: Doubles, s: int) -> None:
     """Storage s joins the end of the pool."""
     if m[POOL_N] == m[POOL_CAP]:
         compact(m, f)
@@ -273,7 +281,7 @@ def enter(m: Any, f: Any, s: int) -> None:
 
 
 @jit("v(mfi)")
-def leave(m: Any, f: Any, s: int) -> None:
+def leave(m: Ints, f: Doubles, s: int) -> None:
     """Storage s leaves the pool; the others keep their order."""
     i = m[m[POS] + s]
     m[m[POS] + s] = -1
@@ -287,21 +295,21 @@ def leave(m: Any, f: Any, s: int) -> None:
 
 
 @jit("v(mfi)")
-def lock(m: Any, f: Any, s: int) -> None:
+def lock(m: Ints, f: Doubles, s: int) -> None:
     if m[m[LOCKS] + s] == 0 and m[m[POS] + s] >= 0:
         leave(m, f, s)
     m[m[LOCKS] + s] += 1
 
 
 @jit("v(mfi)")
-def unlock(m: Any, f: Any, s: int) -> None:
+def unlock(m: Ints, f: Doubles, s: int) -> None:
     m[m[LOCKS] + s] -= 1
     if m[m[LOCKS] + s] == 0 and m[m[ICOST] + s] < 0:
         enter(m, f, s)
 
 
 @jit("v(mfi)")
-def touch(m: Any, f: Any, s: int) -> None:
+def touch(m: Ints, f: Doubles, s: int) -> None:
     """Storage s is accessed now."""
     m[m[LA] + s] = m[CLOCK]
     i = m[m[POS] + s]
@@ -316,7 +324,7 @@ def touch(m: Any, f: Any, s: int) -> None:
 
 @jit("iiibb(miibiii)")
 def explore(
-    m: Any, s: int, base: int, old: bool, bound: int, queue: int, front: int
+    m: Ints, s: int, base: int, old: bool, bound: int, queue: int, front: int
 ) -> tuple[int, int, int, bool, bool]:
     """The region of storage s in direction ``base``, by a search of the storage graph.
 
@@ -366,13 +374,13 @@ def explore(
 
 
 @jit("b(mi)")
-def sees_old(m: Any, row: int) -> bool:
+def sees_old(m: Ints, row: int) -> bool:
     """Whether the region of a row is canonical in the graph without the pending operator."""
     return m[NPEND] > 0 and m[m[VER] + row] != m[GRAPH]
 
 
 @jit("v(m)")
-def forget_watches(m: Any) -> None:
+def forget_watches(m: Ints) -> None:
     """Empty the watch lists: no lower bound over parents is known any more."""
     n = m[N]
     for s in range(n):
@@ -388,7 +396,7 @@ def forget_watches(m: Any) -> None:
 
 
 @jit("v(mii)")
-def watch(m: Any, s: int, c: int) -> None:
+def watch(m: Ints, s: int, c: int) -> None:
     """Storage c counts the evicted s in its bound over parents: tell it when s reappears."""
     k = m[W_FREE]
     if k >= 0:
@@ -405,7 +413,7 @@ def watch(m: Any, s: int, c: int) -> None:
 
 
 @jit("v(mfib)")
-def notify(m: Any, f: Any, s: int, count: bool) -> None:
+def notify(m: Ints, f: Doubles, s: int, count: bool) -> None:
     """Storage s has reappeared: take it out of the bounds that ``count`` it; nobody watches it."""
     n = m[N]
     k = m[m[W_HEAD] + s]
@@ -423,7 +431,7 @@ def notify(m: Any, f: Any, s: int, count: bool) -> None:
 
 
 @jit("v(mfii)")
-def settle(m: Any, f: Any, s: int, bound: int) -> None:
+def settle(m: Ints, f: Doubles, s: int, bound: int) -> None:
     """Make the sums of s exact, or raise a lower bound so that all three terms exceed ``bound``."""
     n = m[N]
     era = m[ERA]
@@ -455,7 +463,7 @@ def settle(m: Any, f: Any, s: int, bound: int) -> None:
 
 
 @jit("v(m)")
-def flush_releases(m: Any) -> None:
+def flush_releases(m: Ints) -> None:
     """Let the storages that released ones lie behind know that their sums are no longer exact."""
     released = m[NREL]
     m[NREL] = 0
@@ -495,7 +503,7 @@ def flush_releases(m: Any) -> None:
 
 
 @jit("v(mfi)")
-def hold(m: Any, f: Any, row: int) -> None:
+def hold(m: Ints, f: Doubles, row: int) -> None:
     """Keep the region of a row as an explicit set from now on: it stops being canonical."""
     n = m[N]
     base = n if row >= n else 0
@@ -528,7 +536,7 @@ def hold(m: Any, f: Any, row: int) -> None:
 
 
 @jit("v(mi)")
-def drop(m: Any, row: int) -> None:
+def drop(m: Ints, row: int) -> None:
     """The region of a row is canonical again, or gone."""
     if m[m[HELD] + row] >= 0:
         m[NHELD] -= 1
@@ -542,7 +550,7 @@ def drop(m: Any, row: int) -> None:
 
 
 @jit("v(mii)")
-def join(m: Any, row: int, v: int) -> None:
+def join(m: Ints, row: int, v: int) -> None:
     """Storage v becomes a member of a held region, at its present cost."""
     k = m[m[HELD] + row] * 2 * m[WORDS] + (v >> 5)
     bit = 1 << (v & 31)
@@ -553,7 +561,7 @@ def join(m: Any, row: int, v: int) -> None:
 
 
 @jit("v(mfiiii)")
-def absorb(m: Any, f: Any, row: int, s: int, total: int, members: int) -> None:
+def absorb(m: Ints, f: Doubles, row: int, s: int, total: int, members: int) -> None:
     """A canonical region takes in s, about to be evicted, and the region of s."""
     n = m[N]
     if members > 0 or m[m[EX] + row] != m[ERA]:
@@ -570,8 +578,18 @@ def absorb(m: Any, f: Any, row: int, s: int, total: int, members: int) -> None:
 
 @jit("v(mfiiiiibiiii)")
 def absorb_all(
-    m: Any, f: Any, s: int, base: int, total: int, members: int, edge: int, met: bool,
-    queue: int, front: int, holders: int, count: int,
+    m: Ints,
+    f: Doubles,
+    s: int,
+    base: int,
+    total: int,
+    members: int,
+    edge: int,
+    met: bool,
+    queue: int,
+    front: int,
+    holders: int,
+    count: int,
 ) -> None:
     """All regions of one direction that reach s, about to be evicted, take in s and its region.
 
@@ -625,7 +643,7 @@ def absorb_all(
 
 
 @jit("v(mfiiib)")
-def rebuild(m: Any, f: Any, row: int, lost: int, members: int, alone: bool) -> None:
+def rebuild(m: Ints, f: Doubles, row: int, lost: int, members: int, alone: bool) -> None:
     """A region is made anew, because ``members`` worth at most ``lost`` may have left it."""
     known = m[m[EX] + row] == m[ERA] and m[m[HELD] + row] < 0 and not sees_old(m, row)
     drop(m, row)
@@ -638,7 +656,7 @@ def rebuild(m: Any, f: Any, row: int, lost: int, members: int, alone: bool) -> N
 
 
 @jit("b(miii)")
-def among_new(m: Any, count: int, front: int, edge: int) -> bool:
+def among_new(m: Ints, count: int, front: int, edge: int) -> bool:
     """Whether one of the storages ``new[:count]`` lies at an edge."""
     for i in range(edge):
         for j in range(count):
@@ -648,7 +666,7 @@ def among_new(m: Any, count: int, front: int, edge: int) -> bool:
 
 
 @jit("v(mfi)")
-def appear_apart(m: Any, f: Any, count: int) -> None:
+def appear_apart(m: Ints, f: Doubles, count: int) -> None:
     """As `appear`, for any graph: the regions around are found by searches."""
     n = m[N]
     for k in range(count):
@@ -664,9 +682,7 @@ def appear_apart(m: Any, f: Any, count: int) -> None:
             watch(m, m[m[QB] + i], s)
         lost_down, lost_up = down[0] + m[m[COST] + s], up[0] + m[m[COST] + s]
         down_alone, up_alone = down[1] == 0, up[1] == 0
-        if count > 1 and (
-            among_new(m, count, m[FA], down[2]) or among_new(m, count, m[FB], up[2])
-        ):
+        if count > 1 and (among_new(m, count, m[FA], down[2]) or among_new(m, count, m[FB], up[2])):
             # What lay behind another new storage is lost as well, and was not counted here.
             lost_down, lost_up = UNBOUNDED, UNBOUNDED
             down_alone, up_alone = False, False
@@ -678,7 +694,7 @@ def appear_apart(m: Any, f: Any, count: int) -> None:
 
 
 @jit("v(mii)")
-def near(m: Any, row: int, s: int) -> None:
+def near(m: Ints, row: int, s: int) -> None:
     """Bound the sum of a row by the evicted neighbours of its storage s."""
     total = 0
     members = 0
@@ -695,7 +711,7 @@ def near(m: Any, row: int, s: int) -> None:
 
 
 @jit("v(mfi)")
-def appear(m: Any, f: Any, count: int) -> None:
+def appear(m: Ints, f: Doubles, count: int) -> None:
     """The storages ``new[:count]`` are rematerialised: the regions around them are rebuilt.
 
     Usually all their parents are there: behind the new storages then lies nothing evicted, so that
@@ -732,7 +748,7 @@ def appear(m: Any, f: Any, count: int) -> None:
 
 
 @jit("i(mi)")
-def find(m: Any, x: int) -> int:
+def find(m: Ints, x: int) -> int:
     uf = m[UF]
     while m[uf + x] != x:
         m[uf + x] = m[uf + m[uf + x]]
@@ -741,7 +757,7 @@ def find(m: Any, x: int) -> int:
 
 
 @jit("v(m)")
-def renumber(m: Any) -> None:
+def renumber(m: Ints) -> None:
     """Forget the nodes of the union-find structure that no storage needs."""
     for k in range(m[UF_N]):
         m[m[SEEN] + k] = 0
@@ -765,7 +781,7 @@ def renumber(m: Any) -> None:
 
 
 @jit("v(mii)")
-def new_node(m: Any, s: int, cost: int) -> None:
+def new_node(m: Ints, s: int, cost: int) -> None:
     if m[UF_N] == m[UF_CAP]:
         renumber(m)
     k = m[UF_N]
@@ -776,7 +792,7 @@ def new_node(m: Any, s: int, cost: int) -> None:
 
 
 @jit("v(mi)")
-def merge_classes(m: Any, s: int) -> None:
+def merge_classes(m: Ints, s: int) -> None:
     """Storage s has been evicted: its node joins the classes of its evicted neighbours."""
     n = m[N]
     new_node(m, s, m[m[COST] + s])
@@ -793,13 +809,13 @@ def merge_classes(m: Any, s: int) -> None:
 
 
 @jit("v(mi)")
-def leave_class(m: Any, s: int) -> None:
+def leave_class(m: Ints, s: int) -> None:
     m[m[UFC] + find(m, m[m[NODE] + s])] -= m[m[COST] + s]
     m[m[NODE] + s] = -1
 
 
 @jit("i(mi)")
-def class_costs(m: Any, s: int) -> int:
+def class_costs(m: Ints, s: int) -> int:
     """The summed cost of the distinct classes among the evicted neighbours of s."""
     n = m[N]
     m[EPOCH] += 1
@@ -821,12 +837,12 @@ def class_costs(m: Any, s: int) -> int:
 
 
 @jit("i(mi)")
-def staleness(m: Any, s: int) -> int:
+def staleness(m: Ints, s: int) -> int:
     return m[CLOCK] - m[m[LA] + s]
 
 
 @jit("i(mi)")
-def numerator(m: Any, s: int) -> int:
+def numerator(m: Ints, s: int) -> int:
     """The exact numerator of a score, once s is settled."""
     n = m[N]
     kind = m[NUM]
@@ -846,7 +862,7 @@ def numerator(m: Any, s: int) -> int:
 
 
 @jit("d(mfi)")
-def score(m: Any, f: Any, s: int) -> float:
+def score(m: Ints, f: Doubles, s: int) -> float:
     """The score of a settled candidate with a finite score, rounded as Python rounds it."""
     n = m[N]
     value = quotient(
@@ -862,7 +878,7 @@ def score(m: Any, f: Any, s: int) -> float:
 
 
 @jit("i(mfii)")
-def compare(m: Any, f: Any, a: int, b: int) -> int:
+def compare(m: Ints, f: Doubles, a: int, b: int) -> int:
     """-1, 0 or 1: how the exact scores of two settled candidates stand to each other."""
     if m[INTEGRAL]:
         x, y = numerator(m, a), numerator(m, b)
@@ -872,10 +888,10 @@ def compare(m: Any, f: Any, a: int, b: int) -> int:
 
 
 @jit("b(miiii)")
-def allowed(m: Any, i: int, least: int, last: int, below: int) -> bool:
+def allowed(m: Ints, i: int, least: int, last: int, below: int) -> bool:
     """Whether an entry of the pool may be chosen.
 
-    Its size is above ``least``, or equal and its id at most ``last``; its rank is at least ``below``.
+    Its size is above ``least``, or equal and its id at most ``last``; its rank at least ``below``.
     """
     s = m[m[POOL_S] + i]
     return (
@@ -885,66 +901,93 @@ def allowed(m: Any, i: int, least: int, last: int, below: int) -> bool:
     )
 
 
+@jit("b(mii)")
+def larger(m: Ints, i: int, best: int) -> bool:
+    """Whether an entry of the pool goes before another by size, then by the smaller id."""
+    if best < 0:
+        return True
+    s, b = m[m[POOL_S] + i], m[m[POOL_S] + best]
+    if m[m[S_SIZE] + s] == m[m[S_SIZE] + b]:
+        return s < b
+    return m[m[S_SIZE] + s] > m[m[S_SIZE] + b]
+
+
+@jit("i(miiib)")
+def without_score(m: Ints, least: int, last: int, below: int, by_size: bool) -> int:
+    """The choice when all scores are infinite: the last allowed entry, or the largest."""
+    best = -1
+    for i in range(m[POOL_N]):
+        if allowed(m, i, least, last, below) and (not by_size or larger(m, i, best)):
+            best = i
+    return best
+
+
+@jit("i(miid)")
+def ceiling(m: Ints, s: int, last_access: int, inverse: float) -> int:
+    """How far to sum for a candidate that must reach an inverse score to matter.
+
+    Four times the numerator at which it no longer does: the same candidate comes up again and
+    again while the least score slowly grows, and a search that goes on for a while saves many.
+    """
+    if m[NUM] == NUM_COUNT:
+        return UNBOUNDED
+    factor = float(m[m[S_SIZE] + s]) if m[USE_M] else 1.0
+    if m[USE_T]:
+        factor *= float(m[CLOCK] - last_access)
+    limit = factor / inverse
+    return 4 * int(limit) + 1 if limit < 1e18 else UNBOUNDED
+
+
 @jit("i(mfiiib)")
-def least_score(m: Any, f: Any, least: int, last: int, below: int, by_size: bool) -> int:
-    """The entry of the pool with the least score among the allowed ones.
+def least_score(m: Ints, f: Doubles, least: int, last: int, below: int, by_size: bool) -> int:
+    """The entry of the pool with the least score among the allowed ones; -1 if there are none.
 
     Ties: the last one, but the first one among zero scores; with ``by_size`` the largest, then the
     one with the smaller id. First the most promising candidate is settled, then only those whose
     bounds could still beat it.
     """
     filtered = least >= 0 or below > 0
+    ages, end = m[POOL_LA], m[POOL_N]
+    clock = m[CLOCK]
+    timed = m[USE_T] != 0
     best = -1
     value = 0.0
-    for i in range(m[POOL_N]):
-        v = value_at(m, f, i)
+    for i in range(end):
+        v = f[KEY + i]
+        if timed:
+            v *= float(clock - m[ages + i])
         if v > value and (not filtered or allowed(m, i, least, last, below)):
             best = i
             value = v
     if best < 0:
-        for i in range(m[POOL_N]):
-            if m[m[POOL_S] + i] >= 0 and (not filtered or allowed(m, i, least, last, below)):
-                if not by_size or best < 0 or m[m[S_SIZE] + m[m[POOL_S] + i]] > m[m[S_SIZE] + m[m[POOL_S] + best]]:
-                    best = i
-                elif m[m[S_SIZE] + m[m[POOL_S] + i]] == m[m[S_SIZE] + m[m[POOL_S] + best]] and (
-                    m[m[POOL_S] + i] < m[m[POOL_S] + best]
-                ):
-                    best = i
-        return best
+        return without_score(m, least, last, below, by_size)
     lazy = m[REGIONS] != 0
     start = best
     if lazy:
         settle(m, f, m[m[POOL_S] + best], UNBOUNDED)
-        value = value_at(m, f, best)
+    value = value_at(m, f, best)
     threshold = value * (1.0 - NEAR)
-    for i in range(m[POOL_N]):
-        v = value_at(m, f, i)
+    for i in range(end):
+        v = f[KEY + i]
+        if timed:
+            v *= float(clock - m[ages + i])
         if v < threshold or i == start or (filtered and not allowed(m, i, least, last, below)):
             continue
         s = m[m[POOL_S] + i]
         if s < 0:
             continue
         if lazy:
-            bound = UNBOUNDED
-            if m[NUM] != NUM_COUNT:
-                factor = float(m[m[S_SIZE] + s]) if m[USE_M] else 1.0
-                if m[USE_T]:
-                    factor *= float(m[CLOCK] - m[m[POOL_LA] + i])
-                ceiling = factor / threshold
-                if ceiling < 1e18:
-                    bound = 4 * int(ceiling) + 1
-            settle(m, f, s, bound)
-            v = value_at(m, f, i)
-            if v < threshold:
-                continue
+            settle(m, f, s, ceiling(m, s, m[ages + i], threshold))
+        v = value_at(m, f, i)
+        if v < threshold:
+            continue
         if v * (1.0 - NEAR) <= value:
-            b = m[m[POOL_S] + best]
-            order = compare(m, f, s, b)
+            order = compare(m, f, s, m[m[POOL_S] + best])
             if order > 0:
                 continue
             if order == 0:
                 if by_size:
-                    if m[m[S_SIZE] + s] < m[m[S_SIZE] + b] or (m[m[S_SIZE] + s] == m[m[S_SIZE] + b] and s > b):
+                    if not larger(m, i, best):
                         continue
                 elif (value >= ZERO) == (i > best):
                     continue
@@ -955,7 +998,7 @@ def least_score(m: Any, f: Any, least: int, last: int, below: int, by_size: bool
 
 
 @jit("i(mfo)")
-def first_in_order(m: Any, f: Any, own: Any) -> int:
+def first_in_order(m: Ints, f: Doubles, own: Score) -> int:
     """The choice by a scan in pool order, for scores that have no useful bounds.
 
     The last least score wins; the scan ends at the first zero score.
@@ -983,9 +1026,13 @@ def first_in_order(m: Any, f: Any, own: Any) -> int:
             continue
         if kind == NUM_EQ:
             a += class_costs(m, s)
-        elif b > 0 and c > 0 and best >= 0:
-            if float(a) / (float(b) * float(c)) > best_value * (1.0 + NEAR):
-                continue
+        elif (
+            b > 0
+            and c > 0
+            and best >= 0
+            and float(a) / (float(b) * float(c)) > best_value * (1.0 + NEAR)
+        ):
+            continue
         if kind == NUM_UNOPT:
             a, c = neighbourhood(m, s)
         value = math.inf
@@ -1013,7 +1060,7 @@ def first_in_order(m: Any, f: Any, own: Any) -> int:
 
 
 @jit("ii(mi)")
-def neighbourhood(m: Any, s: int) -> tuple[int, int]:
+def neighbourhood(m: Ints, s: int) -> tuple[int, int]:
     """dtr-unopt: the cost of s and its evicted neighbourhood, and its staleness as a whole."""
     n = m[N]
     down = explore(m, s, 0, False, UNBOUNDED, m[QA], m[FA])
@@ -1035,7 +1082,7 @@ def neighbourhood(m: Any, s: int) -> tuple[int, int]:
 
 
 @jit("d(mfoi)")
-def own_score(m: Any, f: Any, own: Any, s: int) -> float:
+def own_score(m: Ints, f: Doubles, own: Score, s: int) -> float:
     """The score that a function of the user's gives to s; ``policy.FIELDS`` documents the order."""
     n = m[N]
     if m[REGIONS]:
@@ -1049,7 +1096,7 @@ def own_score(m: Any, f: Any, own: Any, s: int) -> float:
 
 
 @jit("i(mfi)")
-def two_phase(m: Any, f: Any, need: int) -> int:
+def two_phase(m: Ints, f: Doubles, need: int) -> int:
     """Of the candidates as large as the shortfall, else of the k largest: the least e-stale score.
 
     Each candidate's size is compared with the shortfall, and so with the budget: the interval
@@ -1083,7 +1130,7 @@ def two_phase(m: Any, f: Any, need: int) -> int:
 
 
 @jit("i(mf)")
-def tie_aware(m: Any, f: Any) -> int:
+def tie_aware(m: Ints, f: Doubles) -> int:
     """Among scores within a relative tolerance of the least: the largest, then the smaller id."""
     best = least_score(m, f, -1, 0, 0, True)
     b = m[m[POOL_S] + best]
@@ -1095,8 +1142,7 @@ def tie_aware(m: Any, f: Any) -> int:
     for i in range(m[POOL_N]):
         if value_at(m, f, i) >= threshold and m[m[POOL_S] + i] >= 0:
             s = m[m[POOL_S] + i]
-            b = m[m[POOL_S] + best]
-            if m[m[S_SIZE] + s] < m[m[S_SIZE] + b] or (m[m[S_SIZE] + s] == m[m[S_SIZE] + b] and s > b):
+            if not larger(m, i, best):
                 continue
             settle(m, f, s, UNBOUNDED)
             if value_at(m, f, i) >= threshold and score(m, f, s) <= limit:
@@ -1105,7 +1151,7 @@ def tie_aware(m: Any, f: Any) -> int:
 
 
 @jit("i(mfi)")
-def locked_share(m: Any, f: Any, budget: int) -> int:
+def locked_share(m: Ints, f: Doubles, budget: int) -> int:
     """t-control: how many of the highest-ranked storages are locked at a budget."""
     free = budget - m[MEMORY]
     share = quotient(free, budget, 1) if free > 0 else 0.0
@@ -1114,7 +1160,7 @@ def locked_share(m: Any, f: Any, budget: int) -> int:
 
 
 @jit("i(mf)")
-def t_control(m: Any, f: Any) -> int:
+def t_control(m: Ints, f: Doubles) -> int:
     """The least dtr score among the storages that are not locked, or among all of them.
 
     The number of locked storages grows with the budget; the interval is narrowed to the budgets
@@ -1145,7 +1191,7 @@ def t_control(m: Any, f: Any) -> int:
 
 
 @jit("i(mi)")
-def nth(m: Any, index: int) -> int:
+def nth(m: Ints, index: int) -> int:
     """The entry at a place of the pool, departed storages not counted."""
     for i in range(m[POOL_N]):
         if m[m[POOL_S] + i] >= 0:
@@ -1156,7 +1202,7 @@ def nth(m: Any, index: int) -> int:
 
 
 @jit("i(mfoi)")
-def choose(m: Any, f: Any, own: Any, need: int) -> int:
+def choose(m: Ints, f: Doubles, own: Score, need: int) -> int:
     """The storage that the policy evicts; the pool is not empty."""
     if 3 * m[POOL_LIVE] < 2 * m[POOL_N]:
         compact(m, f)
@@ -1164,14 +1210,12 @@ def choose(m: Any, f: Any, own: Any, need: int) -> int:
     rule = m[RULE]
     if rule == RULE_MIN:
         kind = m[NUM]
-        if kind == NUM_EQ or kind == NUM_UNOPT or kind == NUM_OWN:
+        if kind in (NUM_EQ, NUM_UNOPT, NUM_OWN):
             i = first_in_order(m, f, own)
         else:
             i = least_score(m, f, -1, 0, 0, False)
     elif rule == RULE_RANDOM:
-        place = random_below(
-            m[SEED_HIGH], m[SEED_LOW], m[EVICTIONS], m[POOL_LIVE]
-        )
+        place = random_below(m[SEED_HIGH], m[SEED_LOW], m[EVICTIONS], m[POOL_LIVE])
         i = nth(m, place)
     elif rule == RULE_TWO_PHASE:
         i = two_phase(m, f, need)
@@ -1186,7 +1230,7 @@ def choose(m: Any, f: Any, own: Any, need: int) -> int:
 
 
 @jit("v(mfib)")
-def evict(m: Any, f: Any, s: int, released: bool) -> None:
+def evict(m: Ints, f: Doubles, s: int, released: bool) -> None:
     """Storage s loses its memory, by the policy's choice or because it was ``released``."""
     n = m[N]
     if m[REGIONS]:
@@ -1203,9 +1247,7 @@ def evict(m: Any, f: Any, s: int, released: bool) -> None:
                     m, f, s, 0, down[0], down[1], down[2], down[3], m[QA], m[FA], m[FB], up[2]
                 )
             if m[REGIONS] & 2:
-                absorb_all(
-                    m, f, s, n, up[0], up[1], up[2], up[3], m[QB], m[FB], m[FA], down[2]
-                )
+                absorb_all(m, f, s, n, up[0], up[1], up[2], up[3], m[QB], m[FB], m[FA], down[2])
             drop(m, s)
             drop(m, n + s)
         m[m[W_AGE] + s] += 1
@@ -1224,7 +1266,7 @@ def evict(m: Any, f: Any, s: int, released: bool) -> None:
 
 
 @jit("v(mfi)")
-def create(m: Any, f: Any, op: int) -> None:
+def create(m: Ints, f: Doubles, op: int) -> None:
     """The outputs of an operator come into being, not yet computed."""
     n = m[N]
     regions = m[REGIONS] != 0
@@ -1266,7 +1308,7 @@ def create(m: Any, f: Any, op: int) -> None:
 
 
 @jit("v(mfii)")
-def new_edge(m: Any, f: Any, u: int, v: int) -> None:
+def new_edge(m: Ints, f: Doubles, u: int, v: int) -> None:
     """An edge between existing storages: the regions that it would change do not learn of it."""
     n = m[N]
     if m[m[ICOST] + u] < 0:
@@ -1284,7 +1326,7 @@ def new_edge(m: Any, f: Any, u: int, v: int) -> None:
 
 
 @jit("v(mi)")
-def arrive(m: Any, op: int) -> None:
+def arrive(m: Ints, op: int) -> None:
     """The outputs of a model operator are there for the first time: nothing is pending any more."""
     n = m[N]
     for k in range(m[m[OS_PTR] + op], m[m[OS_PTR] + op + 1]):
@@ -1309,7 +1351,7 @@ def arrive(m: Any, op: int) -> None:
 
 
 @jit("v(mfib)")
-def push(m: Any, f: Any, t: int, remat: bool) -> None:
+def push(m: Ints, f: Doubles, t: int, remat: bool) -> None:
     """Begin to materialise tensor t."""
     depth = m[SP]
     m[SP] = depth + 1
@@ -1335,7 +1377,7 @@ def push(m: Any, f: Any, t: int, remat: bool) -> None:
 
 
 @jit("v(mfib)")
-def finish(m: Any, f: Any, t: int, remat: bool) -> None:
+def finish(m: Ints, f: Doubles, t: int, remat: bool) -> None:
     """The operator of t has room and its arguments: compute it."""
     op = m[m[T_OP] + t]
     cost = m[m[OP_COST] + op]
@@ -1385,7 +1427,7 @@ def finish(m: Any, f: Any, t: int, remat: bool) -> None:
 
 
 @jit("v(mf)")
-def command(m: Any, f: Any) -> None:
+def command(m: Ints, f: Doubles) -> None:
     """Carry out the next command of the schedule, or begin to."""
     pc = m[PC]
     x = m[m[OPERAND] + pc]
@@ -1420,7 +1462,7 @@ def command(m: Any, f: Any) -> None:
 
 
 @jit("v(mim)")
-def record(m: Any, s: int, victims: Any) -> None:
+def record(m: Ints, s: int, victims: Ints) -> None:
     """Note a choice: in two hashes, and in ``victims`` where they are wanted."""
     m[HASH1] = (m[HASH1] * 1103515245 + s + 1) % 2147483647
     m[HASH2] = (m[HASH2] * 69621 + s + 1) % 2147483629
@@ -1434,8 +1476,16 @@ def record(m: Any, s: int, victims: Any) -> None:
 
 @jit("i(mfomfiiimm)")
 def run(
-    m: Any, f: Any, own: Any, saved: Any, saved_key: Any, levels: int, depth: int,
-    pause: int, victims: Any, stop: Any,
+    m: Ints,
+    f: Doubles,
+    own: Score,
+    saved: Ints,
+    saved_key: Doubles,
+    levels: int,
+    depth: int,
+    pause: int,
+    victims: Ints,
+    stop: Ints,
 ) -> int:
     """Carry a run to its end, from wherever its state stands.
 
@@ -1514,9 +1564,21 @@ def run(
 
 @jit("i(iioiiiiiiiiiiii)", entry=True)
 def run_batch(
-    block: int, doubles: int, own: Any, initial_at: int, saved_at: int, saved_key_at: int,
-    levels: int, pause: int, budgets_at: int, count: int, walk_to: int, results_at: int,
-    rows: int, victims_at: int, stop_at: int,
+    block: int,
+    doubles: int,
+    own: Score,
+    initial_at: int,
+    saved_at: int,
+    saved_key_at: int,
+    levels: int,
+    pause: int,
+    budgets_at: int,
+    count: int,
+    walk_to: int,
+    results_at: int,
+    rows: int,
+    victims_at: int,
+    stop_at: int,
 ) -> int:
     """Runs, one after the other; returns how many rows of the results they filled.
 

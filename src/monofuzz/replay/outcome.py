@@ -29,7 +29,8 @@ class Outcome:
     run never evicted under pressure. With ``certified`` false nothing is known beyond the budget
     itself. ``evictions`` are the policy's choices, ``evictions_all`` count eager releases too.
     ``fingerprint`` is a hash of the victims in order; ``victims`` their root tensor ids, and
-    ``victims_sha256`` the reference hash of those, where they were recorded (single runs, not maps).
+    ``victims_sha256`` the reference hash of those, where they were recorded: in single runs, not
+    in maps.
     """
 
     status: Status

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from monofuzz.errors import PolicyError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 __all__ = ["FIELDS", "Policy", "names", "parse", "policy"]
 
@@ -269,9 +271,7 @@ def _value(
         raise PolicyError(f"parameter {key!r} is given twice in policy {text!r}")
     parameter = kind.parameters[key]
     try:
-        number: float | int = (
-            int(value) if isinstance(parameter.default, int) else float(value)
-        )
+        number: float | int = int(value) if isinstance(parameter.default, int) else float(value)
     except ValueError:
         what = "a whole number" if isinstance(parameter.default, int) else "a number"
         raise PolicyError(f"{key}={value!r} in policy {text!r} is not {what}") from None
@@ -298,7 +298,7 @@ def policy(function: Callable[..., float]) -> Policy:
     ... def cheap_first(cost, size, staleness):
     ...     return cost / (size * staleness) if size * staleness > 0 else float("inf")
     """
-    if not callable(function) or not hasattr(function, "__code__"):
+    if not inspect.isfunction(function):
         raise PolicyError(f"an own policy is a plain Python function, not {function!r}")
     for key, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):

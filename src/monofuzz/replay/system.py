@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +15,13 @@ from monofuzz.errors import BudgetError, PolicyError, ResourceError, TraceError,
 from monofuzz.replay._jit import compile_entry, load_kernel
 from monofuzz.replay.outcome import Fail, Outcome, Status
 from monofuzz.replay.policy import FIELDS, Policy, parse, widened
-from monofuzz.replay.program import Program, compile_program
+from monofuzz.replay.program import compile_program
 from monofuzz.replay.stop import StopFlag
-from monofuzz.trace.model import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from monofuzz.trace.model import Trace
 
 __all__ = ["TraceSystem"]
 
@@ -82,7 +85,7 @@ class TraceSystem:
         if self._policy.needs_betweenness:
             from monofuzz.replay.betweenness import ranks
 
-            self._program.arrays["RANK"][:] = ranks(trace, self._program)
+            self._program.arrays["RANK"][:] = ranks(trace)
         self._own = _own_score(self._policy, engine)
         self._slots = 64 if self._program.late_edges else 4
         self._victims = 4 * self._program.storages + 1024
@@ -108,7 +111,7 @@ class TraceSystem:
         return self._runs([_checked(budget)], record=True, stop=stop)[0]
 
     def run_many(self, budgets: Sequence[int], *, stop: StopFlag | None = None) -> list[Outcome]:
-        """The runs at all ``budgets``, in one call; fewer of them when ``stop`` is set meanwhile."""
+        """The runs at all ``budgets``, in one call; fewer of them once ``stop`` is set."""
         if not budgets:
             return []
         return self._runs([_checked(b) for b in budgets], stop=stop)
@@ -169,9 +172,7 @@ class TraceSystem:
             elif last == kernel.TIMEOUT and (not timed or (stop is not None and stop.is_set())):
                 table = table[:-1]
                 return outcomes + [self._outcome(row, None) for row in table.tolist()]
-            outcomes += [
-                self._outcome(row, victims if record else None) for row in table.tolist()
-            ]
+            outcomes += [self._outcome(row, victims if record else None) for row in table.tolist()]
             if walk_to >= 0:
                 if last != kernel.MORE_SLOTS:
                     return outcomes
@@ -322,7 +323,13 @@ class TraceSystem:
             m[getattr(kernel, name)] = offset
         for name, array in program.arrays.items():
             m[offsets[name] : offsets[name] + len(array)] = array
-        for name, value in {"POS": -1, "HELD": -1, "NODE": -1, "W_HEAD": -1, "LA": kernel.NEVER}.items():
+        for name, value in {
+            "POS": -1,
+            "HELD": -1,
+            "NODE": -1,
+            "W_HEAD": -1,
+            "LA": kernel.NEVER,
+        }.items():
             m[offsets[name] : offsets[name] + sizes[name]] = value
         m[offsets["SLOT_FREE"] : offsets["SLOT_FREE"] + self._slots] = np.arange(self._slots)
         scalars = flags | {
