@@ -23,12 +23,9 @@ def system(trace: str, policy: str, *, engine: str, **how: Any) -> TraceSystem:
 
 def prepare(engine: str) -> None:
     """Load the engine, and say so on standard error if it has to be compiled first."""
-    if engine != "compiled":
-        return
-    from monofuzz.replay._jit import compile_entry, load_kernel
+    from monofuzz.replay.system import prepare as prepare_engine
 
-    load_kernel(engine)
-    compile_entry(_announce)
+    prepare_engine(engine, _announce)
 
 
 def _announce() -> None:

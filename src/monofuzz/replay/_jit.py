@@ -14,6 +14,7 @@ import functools
 import importlib
 import importlib.util
 import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +29,7 @@ ENGINES = ("compiled", "interpreted")
 SCORE_FIELDS = 11
 _INTERPRETED = "monofuzz.replay._kernel_interpreted"
 _compiled: list[tuple[Any, Any]] = []
+_compiling = threading.Lock()
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -112,16 +114,17 @@ def compile_entry(announce: Callable[[], None] | None = None) -> None:
     ``announce`` is called before a compilation.
     """
     entry, signature = _compiled[-1]
-    if entry.overloads:
-        return
-    if entry._cache.load_overload(signature, entry.targetctx) is None:
-        if announce is not None:
-            announce()
-        for dispatcher, types in _compiled[:-1]:
-            dispatcher.compile(types)
-            dispatcher.disable_compile()
-    entry.compile(signature)
-    entry.disable_compile()
+    with _compiling:
+        if entry.overloads:
+            return
+        if entry._cache.load_overload(signature, entry.targetctx) is None:
+            if announce is not None:
+                announce()
+            for dispatcher, types in _compiled[:-1]:
+                dispatcher.compile(types)
+                dispatcher.disable_compile()
+        entry.compile(signature)
+        entry.disable_compile()
 
 
 @functools.cache

@@ -20,10 +20,11 @@ from monofuzz.replay.stop import StopFlag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
 
     from monofuzz.trace.model import Trace
 
-__all__ = ["TraceSystem"]
+__all__ = ["TraceSystem", "prepare"]
 
 IntArray = npt.NDArray[np.int64]
 MAX_BUDGET = 2**62
@@ -79,9 +80,7 @@ class TraceSystem:
         self.remat_limit = (
             remat_limit if remat_limit is not None else _remat_limit(limit, self.model_compute)
         )
-        self._kernel = load_kernel(engine)
-        if engine == "compiled":
-            compile_entry()
+        self._kernel = prepare(engine)
         if self._policy.needs_betweenness:
             from monofuzz.replay.betweenness import ranks
 
@@ -360,6 +359,17 @@ class TraceSystem:
         )
 
 
+def prepare(engine: str = "compiled", announce: Callable[[], None] | None = None) -> ModuleType:
+    """Load an engine; the first time on a machine, compile it (some 30 s) and keep it on disk.
+
+    ``announce`` is called before a compilation. Other calls do this by themselves, in silence.
+    """
+    kernel = load_kernel(engine)
+    if engine == "compiled":
+        compile_entry(announce)
+    return kernel
+
+
 def _checked(budget: int) -> int:
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer):
         raise BudgetError(f"a budget in bytes is a whole number, not {budget!r}")
@@ -396,6 +406,7 @@ def _no_score() -> Any:
     return _compiled_score(eval(f"lambda {', '.join(FIELDS)}: 0.0"))
 
 
+@functools.lru_cache(maxsize=64)
 def _own_score(policy: Policy, engine: str) -> Any:
     """The score function that the kernel calls, compiled where the kernel is."""
     if engine != "compiled":
