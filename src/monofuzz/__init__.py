@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from monofuzz.search import map_budgets as map_budgets
     from monofuzz.trace import Trace as Trace
     from monofuzz.trace import load as load
+    from monofuzz.trace.record import record as record
+    from monofuzz.trace.record import record_step as record_step
 
 __version__ = "0.1.0"
 
@@ -42,6 +44,8 @@ _HOMES = {
     "map_budgets": "monofuzz.search",
     "peak_memory": "monofuzz.replay",
     "policy": "monofuzz.replay.policy",
+    "record": "monofuzz.trace.record",
+    "record_step": "monofuzz.trace.record",
     "replay": "monofuzz.replay",
 }
 

@@ -11,6 +11,7 @@ __all__ = [
     "DownloadError",
     "MonofuzzError",
     "PolicyError",
+    "RecordError",
     "ResourceError",
     "StoredFileError",
     "TraceError",
@@ -33,6 +34,10 @@ class PolicyError(MonofuzzError):
 
 class BudgetError(MonofuzzError):
     """A budget, or a range of budgets, that is not one."""
+
+
+class RecordError(MonofuzzError):
+    """A training step that cannot be recorded, or was not recorded completely."""
 
 
 class ResourceError(MonofuzzError):
