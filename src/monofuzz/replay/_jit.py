@@ -65,10 +65,12 @@ def _signature(text: str) -> Any:
     return types.Tuple(returned)(*(letters[letter] for letter in arguments))
 
 
-def jit(signature: str, *, entry: bool = False, inline: bool = False) -> Callable[[F], F]:
+def jit(signature: str, *, entry: bool = False, exported: bool = False) -> Callable[[F], F]:
     """Compile the decorated function when it belongs to the compiled kernel.
 
-    An ``entry`` is kept in numba's cache on disk, with everything that it calls.
+    An ``entry`` is kept in numba's cache on disk, with everything that it calls. Only entries and
+    ``exported`` functions can be called from Python: the others need no wrappers, which would
+    double the time that they take to compile.
     """
 
     def decorate(function: F) -> F:
@@ -76,8 +78,13 @@ def jit(signature: str, *, entry: bool = False, inline: bool = False) -> Callabl
             return function
         import numba
 
+        inner = not (entry or exported)
         dispatcher: Any = numba.njit(
-            nogil=True, error_model="numpy", cache=entry, forceinline=inline
+            nogil=True,
+            error_model="numpy",
+            cache=entry,
+            no_cpython_wrapper=inner,
+            no_cfunc_wrapper=inner,
         )(function)
         _compiled.append((dispatcher, _signature(signature)))
         return dispatcher  # type: ignore[no-any-return]

@@ -106,7 +106,7 @@ NRESULT = len(RESULT)
 # ------------------------------------------------------------------------------- arithmetic
 
 
-@jit("d(iii)")
+@jit("d(iii)", exported=True)
 def quotient(n: int, a: int, b: int) -> float:
     """The double nearest to n / (a * b): what Python's ``n / (a * b)`` gives.
 
@@ -172,7 +172,7 @@ def fold64(z2: int, z1: int, z0: int, shift: int) -> tuple[int, int, int]:
     return z2, z1 ^ (z2 >> k), z0 ^ ((z1 >> k) | ((z2 << (22 - k)) & 0x3FFFFF))
 
 
-@jit("i(iiii)")
+@jit("i(iiii)", exported=True)
 def random_below(seed_high: int, seed_low: int, number: int, limit: int) -> int:
     """splitmix64 modulo ``limit`` (< 2**40): output ``number`` (0, 1, ...) of a seed.
 
