@@ -16,7 +16,21 @@ PACKAGE = Path(monofuzz.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Each may import itself and what stands before it.
-ORDER = ("errors", "budget", "trace", "replay", "search", "report", "cli", "__main__")
+ORDER = (
+    "errors",
+    "budget",
+    "trace",
+    "canonical",
+    "replay",
+    "search",
+    "counterexample",
+    "generate",
+    "shrink",
+    "hunt",
+    "report",
+    "cli",
+    "__main__",
+)
 HELP = """
 import contextlib
 from monofuzz.cli.main import cli

@@ -1,0 +1,104 @@
+"""What the runs of one trace, in the order of their budgets, say against a claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from monofuzz.replay import Outcome, TraceSystem
+    from monofuzz.search.verdict import Claim
+    from monofuzz.trace import Trace
+
+__all__ = ["Finding", "inspect_runs", "least_budget", "runs_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The worst break of a claim: two budgets, and how bad it is.
+
+    ``severity`` of a hole is its width as a share of the peak, of a rise in cost the factor.
+    """
+
+    below: int
+    above: int
+    severity: float
+
+
+def least_budget(trace: Trace, *, align: int | None = None) -> int:
+    """A budget below which no run can succeed: what some operator needs at once, in bytes."""
+    size = trace.tensor_size
+    if align is not None:
+        size = -(-size // align) * align
+    maker = np.repeat(np.arange(trace.n_ops), np.diff(trace.out_ptr))
+    reader = np.repeat(np.arange(trace.n_ops), np.diff(trace.arg_ptr))
+    need = np.zeros(trace.n_ops, np.int64)
+    np.add.at(need, maker, size)
+    pairs = np.unique(reader * trace.n_tensors + trace.tensor_root[trace.args])
+    np.add.at(need, pairs // trace.n_tensors, size[pairs % trace.n_tensors])
+    return int(need.max(initial=0))
+
+
+def runs_of(system: TraceSystem, *, most: int | None = None) -> list[Outcome] | None:
+    """All runs of a system from its least sensible budget up to its peak, in order.
+
+    None when there are more than ``most``.
+    """
+    lo = least_budget(system.trace, align=system.align)
+    runs: list[Outcome] = []
+    for run in system.walk(lo, system.peak + 1):
+        runs.append(run)
+        if most is not None and len(runs) > most:
+            return None
+    return runs
+
+
+def inspect_runs(runs: Iterable[Outcome], claim: Claim, peak: int) -> Finding | None:
+    """The worst finding among runs without gaps, or None when they keep the claim.
+
+    For *feasibility* the widest hole (a thrashed run ends one, as it is no failure): the last
+    feasible budget below it and its first. For *cost* the largest factor over the cheapest run
+    below: the two budgets that are closest.
+    """
+    return _widest_hole(runs, peak) if claim == "feasibility" else _steepest_rise(runs)
+
+
+def _widest_hole(runs: Iterable[Outcome], peak: int) -> Finding | None:
+    best: Finding | None = None
+    feasible = start = -1
+    end = 0
+    for run in runs:
+        lo, hi = run.interval
+        if run.status == "oom" and feasible >= 0:
+            start = lo if start < 0 else start
+            end = peak + 1 if hi is None else hi
+            continue
+        if start >= 0:
+            best = _worse(best, Finding(feasible, start, (end - start) / max(peak, 1)))
+            start = -1
+        if run.status == "ok":
+            feasible = (lo if hi is None else hi) - 1
+    return best
+
+
+def _steepest_rise(runs: Iterable[Outcome]) -> Finding | None:
+    best: Finding | None = None
+    least = feasible = -1
+    for run in runs:
+        if run.status != "ok":
+            continue
+        lo, hi = run.interval
+        if least >= 0 and run.cost > least:
+            factor = run.cost / least if least else float("inf")
+            best = _worse(best, Finding(feasible, lo, factor))
+        if least < 0 or run.cost <= least:
+            least, feasible = run.cost, (lo if hi is None else hi) - 1
+    return best
+
+
+def _worse(known: Finding | None, new: Finding) -> Finding:
+    return new if known is None or new.severity > known.severity else known

@@ -1,0 +1,145 @@
+"""Changing a trace: the schedule as a list that can be edited, and the trace that it then is.
+
+An edit may leave references that nobody holds and tensors that nobody made; `Draft.trace` repairs
+what has an obvious repair (commands about tensors that are gone go, references that ran out are not
+dropped again) and gives None for what has none. So a pass need not know what keeps a trace valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from monofuzz.errors import TraceError
+from monofuzz.trace.columns import Columns
+from monofuzz.trace.model import COMPUTE, PIN, RELEASE, Trace, TraceMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Draft", "Step", "reordered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command. Tensors are named by numbers that need not be in any order.
+
+    For an operator: ``reads`` and ``makes`` are tensors, ``sizes`` their bytes, ``of`` the tensor
+    whose storage each output shares, or None for one of its own. For other commands, ``tensor``.
+    """
+
+    what: int
+    tensor: int = -1
+    label: str = ""
+    cost: int = 0
+    constant: bool = False
+    reads: tuple[int, ...] = ()
+    makes: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    of: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A schedule that can be edited."""
+
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Draft:
+        """The schedule of a trace; its tensors keep their numbers."""
+        steps = []
+        root, size = trace.tensor_root.tolist(), trace.tensor_size.tolist()
+        args, arg_ptr, out_ptr = trace.args.tolist(), trace.arg_ptr.tolist(), trace.out_ptr.tolist()
+        costs, constant = trace.op_cost.tolist(), trace.op_constant.tolist()
+        for what, x in zip(trace.command.tolist(), trace.operand.tolist(), strict=True):
+            if what != COMPUTE:
+                steps.append(Step(what, x))
+                continue
+            outputs = tuple(range(out_ptr[x], out_ptr[x + 1]))
+            steps.append(
+                Step(
+                    COMPUTE,
+                    label=trace.op_label[x],
+                    cost=costs[x],
+                    constant=constant[x],
+                    reads=tuple(args[arg_ptr[x] : arg_ptr[x + 1]]),
+                    makes=outputs,
+                    sizes=tuple(size[t] for t in outputs),
+                    of=tuple(None if root[t] == t else root[t] for t in outputs),
+                )
+            )
+        return cls(tuple(steps))
+
+    def with_step(self, place: int, step: Step) -> Draft:
+        """The same with one command replaced."""
+        return Draft((*self.steps[:place], step, *self.steps[place + 1 :]))
+
+    def without(self, places: Iterable[int]) -> Draft:
+        """The same without some commands."""
+        gone = set(places)
+        return Draft(tuple(step for i, step in enumerate(self.steps) if i not in gone))
+
+    def trace(self, meta: TraceMeta | None = None) -> Trace | None:
+        """The trace, repaired where that is possible; None if there is none left."""
+        columns = Columns()
+        number: dict[int, int] = {}
+        steps = self.steps
+        for i, step in enumerate(steps):
+            if step.what == COMPUTE:
+                if step.constant and not _pinned_behind(steps, i):
+                    step = replace(step, constant=False)  # noqa: PLW2901
+                if not _compute(columns, number, step):
+                    return None
+                continue
+            tensor = number.get(step.tensor)
+            if tensor is None:
+                continue
+            if step.what == PIN:
+                columns.pin(tensor)
+                continue
+            if columns.shared[columns.root[tensor]] < 1:
+                continue
+            if step.what == RELEASE:
+                columns.release(tensor)
+            else:
+                columns.get(tensor)
+        if not columns.op_cost:
+            return None
+        try:
+            return columns.trace(None, meta or TraceMeta())
+        except TraceError:
+            return None
+
+
+def _pinned_behind(steps: Sequence[Step], place: int) -> bool:
+    if place + 1 == len(steps):
+        return False
+    behind = steps[place + 1]
+    return behind.what == PIN and behind.tensor == steps[place].makes[0]
+
+
+def _compute(columns: Columns, number: dict[int, int], step: Step) -> bool:
+    reads = [number[t] for t in step.reads if t in number]
+    if not step.makes:
+        return False
+    offered = {columns.root[t]: t for t in reads}
+    made = []
+    for size, of in zip(step.sizes, step.of, strict=True):
+        root = None
+        if of is not None and of in number:
+            root = columns.root[number[of]]
+            if root not in offered:
+                root = None
+        made.append(columns.tensor(0 if root is not None else size, root))
+    columns.compute(step.label, step.cost, reads, constant=step.constant)
+    number.update(zip(step.makes, made, strict=True))
+    return True
+
+
+def reordered(trace: Trace, order: Sequence[int]) -> Trace:
+    """The same trace with its commands in another order, which must respect what they need."""
+    steps = Draft.of(trace).steps
+    again = Draft(tuple(steps[c] for c in order)).trace(trace.meta)
+    assert again is not None
+    return again
