@@ -20,6 +20,7 @@ _COMMANDS = {
     "map": "Find every regime of a budget range, its holes and its cliffs.",
     "check": "Say whether more memory ever hurts; for scripts and CI.",
     "traces": "List, describe, add and fetch traces.",
+    "record": "Record a PyTorch training step as a trace.",
     "verify": "Replay golden records of the reference simulator and count the matches.",
 }
 

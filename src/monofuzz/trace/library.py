@@ -32,6 +32,7 @@ __all__ = [
     "TraceInfo",
     "add",
     "cache_folder",
+    "check_target",
     "fetch",
     "info",
     "list_traces",
@@ -129,13 +130,19 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     when the trace has no log form.
     """
     target = Path(path)
+    check_target(target)
     if target.suffix == ".trace":
         container.save(trace, target)
-    elif target.suffix in (".log", ".zip") or target.name.endswith(
+    else:
+        dtrwrite.write(trace, target)
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise `UsageError` unless `save` can tell from the path's ending what to write."""
+    target = Path(path)
+    if target.suffix not in (".trace", ".log", ".zip") and not target.name.endswith(
         (".log.gz", ".log.xz", ".log.zst")
     ):
-        dtrwrite.write(trace, target)
-    else:
         raise UsageError(
             f"{target}: cannot tell the format; end the name in .trace, .log, .log.gz, .log.xz, "
             ".log.zst or .zip"

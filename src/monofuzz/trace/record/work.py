@@ -67,9 +67,9 @@ def amount(
     if formula is not None:
         return Work(int(formula(*args, **kwargs, out_val=out)), moved, bits)
     if label in _ATTENTION:
-        return Work(
-            _ATTENTION[label] * _product(*read[-6:][:3] if len(read) > 3 else read), moved, bits
-        )
+        products, first = _ATTENTION[label]
+        query, key, value = args[first : first + 3]
+        return Work(products * _product(query, key, value), moved, bits)
     return Work(sum(t.numel() for t in targets or read), moved, bits)
 
 
