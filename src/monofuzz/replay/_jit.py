@@ -23,10 +23,9 @@ from monofuzz.errors import UsageError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["ENGINES", "SCORE_FIELDS", "compile_entry", "jit", "load_kernel", "pointers"]
+__all__ = ["ENGINES", "compile_entry", "jit", "load_kernel", "pointers", "scan_type"]
 
 ENGINES = ("compiled", "interpreted")
-SCORE_FIELDS = 11
 _INTERPRETED = "monofuzz.replay._kernel_interpreted"
 _compiled: list[tuple[Any, Any]] = []
 _compiling = threading.Lock()
@@ -39,14 +38,15 @@ def _numba_types() -> Any:
     return types
 
 
-def score_type() -> Any:
-    """The numba type of a score function: doubles in, a double out."""
+def scan_type() -> Any:
+    """The numba type of a choice by a score function: a place in the pool from ``m`` and ``f``."""
     types = _numba_types()
-    return types.FunctionType(types.float64(*[types.float64] * SCORE_FIELDS))
+    pointers = types.CPointer(types.int64), types.CPointer(types.float64)
+    return types.FunctionType(types.int64(*pointers))
 
 
 def _signature(text: str) -> Any:
-    """``"i(mfi)"``: m integers and f doubles by pointer, i int64, d float64, b bool, o a score."""
+    """``"i(mfi)"``: m integers and f doubles by pointer, i int64, d float64, b bool, o a scan."""
     types = _numba_types()
     letters = {
         "m": types.CPointer(types.int64),
@@ -57,7 +57,7 @@ def _signature(text: str) -> Any:
         "v": types.void,
     }
     if "o" in text:
-        letters["o"] = score_type()
+        letters["o"] = scan_type()
     result, _, arguments = text.rstrip(")").partition("(")
     returned = [letters[letter] for letter in result]
     if len(returned) == 1:
@@ -79,7 +79,8 @@ def jit(signature: str, *, entry: bool = False, exported: bool = False) -> Calla
         import numba
 
         inner = not (entry or exported)
-        dispatcher: Any = numba.njit(
+        njit: Any = numba.njit  # whose published types lack the last two options
+        dispatcher = njit(
             nogil=True,
             error_model="numpy",
             cache=entry,

@@ -29,7 +29,7 @@ from monofuzz.replay._jit import jit, pointers
 
 Ints = MutableSequence[int]
 Doubles = MutableSequence[float]
-Score = Callable[..., float]
+Scan = Callable[[Ints, Doubles], int]
 
 to_ints, to_doubles = pointers(__name__)
 
@@ -997,8 +997,8 @@ def least_score(m: Ints, f: Doubles, least: int, last: int, below: int, by_size:
     return best
 
 
-@jit("i(mfo)")
-def first_in_order(m: Ints, f: Doubles, own: Score) -> int:
+@jit("i(m)")
+def first_in_order(m: Ints) -> int:
     """The choice by a scan in pool order, for scores that have no useful bounds.
 
     The last least score wins; the scan ends at the first zero score.
@@ -1016,14 +1016,6 @@ def first_in_order(m: Ints, f: Doubles, own: Score) -> int:
             b = m[m[S_SIZE] + s]
         if m[USE_T]:
             c = staleness(m, s)
-        if kind == NUM_OWN:
-            value = own_score(m, f, own, s)
-            if value <= best_value or (value != value and best_value == math.inf):
-                best = i
-                best_value = min(value, math.inf) if value == value else math.inf
-            if value == 0.0:
-                break
-            continue
         if kind == NUM_EQ:
             a += class_costs(m, s)
         elif (
@@ -1081,18 +1073,19 @@ def neighbourhood(m: Ints, s: int) -> tuple[int, int]:
     return total, m[CLOCK] - latest
 
 
-@jit("d(mfoi)")
-def own_score(m: Ints, f: Doubles, own: Score, s: int) -> float:
-    """The score that a function of the user's gives to s; ``policy.FIELDS`` documents the order."""
-    n = m[N]
+@jit("i(mfo)")
+def own_choice(m: Ints, f: Doubles, own: Scan) -> int:
+    """The choice by a score function of the user's: what it reads is made exact, then it scans."""
     if m[REGIONS]:
-        settle(m, f, s, UNBOUNDED)
-    classes = class_costs(m, s) if m[CLASSES] else 0
-    return own(
-        float(m[m[COST] + s]), float(m[m[S_SIZE] + s]), float(staleness(m, s)), float(m[m[LA] + s]),
-        float(m[CLOCK]), float(m[m[LB] + s]), float(m[m[LB] + n + s]), float(m[m[CN] + s]),
-        float(m[m[CN] + n + s]), float(classes), float(m[m[EVC] + s]),
-    )  # fmt: skip
+        for i in range(m[POOL_N]):
+            if m[m[POOL_S] + i] >= 0:
+                settle(m, f, m[m[POOL_S] + i], UNBOUNDED)
+    if m[CLASSES]:
+        for i in range(m[POOL_N]):
+            s = m[m[POOL_S] + i]
+            if s >= 0:
+                m[m[QC] + s] = class_costs(m, s)
+    return own(m, f)
 
 
 @jit("i(mfi)")
@@ -1202,7 +1195,7 @@ def nth(m: Ints, index: int) -> int:
 
 
 @jit("i(mfoi)")
-def choose(m: Ints, f: Doubles, own: Score, need: int) -> int:
+def choose(m: Ints, f: Doubles, own: Scan, need: int) -> int:
     """The storage that the policy evicts; the pool is not empty."""
     if 3 * m[POOL_LIVE] < 2 * m[POOL_N]:
         compact(m, f)
@@ -1210,8 +1203,10 @@ def choose(m: Ints, f: Doubles, own: Score, need: int) -> int:
     rule = m[RULE]
     if rule == RULE_MIN:
         kind = m[NUM]
-        if kind in (NUM_EQ, NUM_UNOPT, NUM_OWN):
-            i = first_in_order(m, f, own)
+        if kind == NUM_OWN:
+            i = own_choice(m, f, own)
+        elif kind in (NUM_EQ, NUM_UNOPT):
+            i = first_in_order(m)
         else:
             i = least_score(m, f, -1, 0, 0, False)
     elif rule == RULE_RANDOM:
@@ -1478,7 +1473,7 @@ def record(m: Ints, s: int, victims: Ints) -> None:
 def run(
     m: Ints,
     f: Doubles,
-    own: Score,
+    own: Scan,
     saved: Ints,
     saved_key: Doubles,
     levels: int,
@@ -1566,7 +1561,7 @@ def run(
 def run_batch(
     block: int,
     doubles: int,
-    own: Score,
+    own: Scan,
     initial_at: int,
     saved_at: int,
     saved_key_at: int,

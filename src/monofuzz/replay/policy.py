@@ -314,9 +314,3 @@ def policy(function: Callable[..., float]) -> Policy:
     if function.__name__ in _REGISTRY:
         raise PolicyError(f"{function.__name__!r} is the name of a built-in policy")
     return Policy(function.__name__, (), function)
-
-
-def widened(policy: Policy, inner: Callable[..., float]) -> Callable[..., float]:
-    """``inner``, which takes the fields that the policy reads, as a function of all `FIELDS`."""
-    source = f"lambda {', '.join(FIELDS)}: inner({', '.join(policy.reads)})"
-    return eval(source, {"inner": inner})  # type: ignore[no-any-return]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from monofuzz.errors import BudgetError, PolicyError, ResourceError, TraceError, UsageError
+from monofuzz.errors import BudgetError, ResourceError, TraceError, UsageError
 from monofuzz.replay._jit import compile_entry, load_kernel
 from monofuzz.replay.outcome import Fail, Outcome, Status
-from monofuzz.replay.policy import FIELDS, Policy, parse, widened
+from monofuzz.replay.own import scan_of
+from monofuzz.replay.policy import Policy, parse
 from monofuzz.replay.program import compile_program
 from monofuzz.replay.stop import StopFlag
 
@@ -85,7 +86,7 @@ class TraceSystem:
             from monofuzz.replay.betweenness import ranks
 
             self._program.arrays["RANK"][:] = ranks(trace)
-        self._own = _own_score(self._policy, engine)
+        self._own = scan_of(self._policy, self._kernel, engine)
         self._slots = 64 if self._program.late_edges else 4
         self._victims = 4 * self._program.storages + 1024
         self._local = threading.local()
@@ -392,45 +393,3 @@ def _remat_limit(limit: float | None, model_compute: int) -> int | None:
         raise UsageError(f"limit is a factor of the model's compute, 1 or more, not {limit}")
     whole = int(limit)
     return int((whole - 1) * model_compute + (limit - whole) * model_compute)
-
-
-def _compiled_score(function: Callable[..., float]) -> Any:
-    import numba
-
-    double = numba.types.float64
-    return numba.njit(double(*[double] * len(FIELDS)), error_model="numpy", nogil=True)(function)
-
-
-@functools.cache
-def _no_score() -> Any:
-    return _compiled_score(eval(f"lambda {', '.join(FIELDS)}: 0.0"))
-
-
-@functools.lru_cache(maxsize=64)
-def _own_score(policy: Policy, engine: str) -> Any:
-    """The score function that the kernel calls, compiled where the kernel is."""
-    if engine != "compiled":
-        return widened(policy, _as_doubles(policy.function)) if policy.function else None
-    if policy.function is None:
-        return _no_score()
-    import numba
-
-    try:
-        inner = numba.njit(error_model="numpy", nogil=True)(policy.function)
-        return _compiled_score(widened(policy, inner))
-    except numba.core.errors.NumbaError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = next((line for line in lines if "rror" not in line[:20]), "unknown reason")
-        raise PolicyError(
-            f"score function {policy.name!r} cannot be compiled by numba: {reason}"
-        ) from None
-
-
-def _as_doubles(function: Callable[..., float]) -> Callable[..., float]:
-    """Arithmetic as compiled doubles have it: 1 / 0 is infinite, nothing raises."""
-
-    def score(*fields: float) -> float:
-        with np.errstate(all="ignore"):
-            return float(function(*map(np.float64, fields)))
-
-    return score
