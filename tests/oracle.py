@@ -260,8 +260,10 @@ class Replay:
         if name not in POLICIES:
             raise ValueError(f"the oracle knows no policy {name!r}")
         self.policy = name
-        self.parameters = {
-            key: float(value) for key, _, value in (p.partition("=") for p in tail.split(",") if p)
+        # Whole numbers stay integers: a seed may be larger than a double can hold exactly.
+        self.parameters: dict[str, float] = {
+            key: int(value) if value.isdigit() else float(value)
+            for key, _, value in (p.partition("=") for p in tail.split(",") if p)
         }
         self.trace = trace
         self.align = align

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from monofuzz.replay.goldenfile import GoldenCase
     from monofuzz.trace import Trace
 
-SYNTHETIC = Path(__file__).parents[1] / "data" / "synthetic.jsonl.xz"
+DATA = Path(__file__).parents[1] / "data"
+SYNTHETIC = DATA / "synthetic.jsonl.xz"
 """500 random logs and 45,121 runs of the reference simulator on them."""
+DEEP = DATA / "deep.jsonl.xz"
+"""34 logs and 2,244 runs: deep recursion, and several storages that become material at once."""
 
 PUBLIC_VARIABLE = "MONOFUZZ_PUBLIC_GOLDEN"
 

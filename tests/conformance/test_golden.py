@@ -8,11 +8,12 @@ import lzma
 
 import pytest
 
-from monofuzz.replay import TraceSystem
+from monofuzz.replay import TraceSystem, goldenfile
 from monofuzz.replay.golden import Verification, engine_systems, verify, verify_file
-from tests.conformance.support import SYNTHETIC, OracleSystem, public_golden, synthetic
+from tests.conformance.support import DEEP, SYNTHETIC, OracleSystem, public_golden, synthetic
 
 RUNS = 45_121
+DEEP_RUNS = 2_244
 PUBLIC_RUNS = 259
 
 
@@ -43,6 +44,20 @@ def test_oracle_on_some_random_logs() -> None:
 @pytest.mark.slow
 def test_oracle_on_all_random_logs() -> None:
     all_equal(verify(synthetic(), OracleSystem), RUNS)
+
+
+def test_compiled_engine_on_deep_logs() -> None:
+    all_equal(verify_file(DEEP, engine="compiled"), DEEP_RUNS)
+
+
+@pytest.mark.slow
+def test_interpreted_engine_on_deep_logs() -> None:
+    all_equal(verify_file(DEEP, engine="interpreted"), DEEP_RUNS)
+
+
+@pytest.mark.slow
+def test_oracle_on_deep_logs() -> None:
+    all_equal(verify(goldenfile.read(DEEP), OracleSystem), DEEP_RUNS)
 
 
 def test_peak_and_compute_without_a_budget() -> None:
