@@ -4,9 +4,9 @@ What a run must do is fixed to the bit by the reference simulator of Dynamic Ten
 Rematerialization (Kirisame et al., ICLR 2021); this module does it fast. ``docs/notes/engine.md``
 explains the design. In short:
 
-* All state of a run lies in one block of integers and one of floats; `World` names their parts.
-  The recursion of rematerialisation lives there too, so that copying the blocks saves a run:
-  `run_batch` forks the next run of a walk off the present one.
+* All state of a run lies in one block of integers. The recursion of rematerialisation lives there
+  too, so that copying a part of the block saves a run: `run_batch` forks the next run of a walk
+  off the present one.
 * Sums over evicted regions are not kept up to date. A material storage has a lower bound of each
   of its two sums and a mark that says whether the bound is exact; a choice searches the storage
   graph from a candidate only while the candidate's bound could still win.
@@ -379,8 +379,8 @@ def sees_old(m: Ints, row: int) -> bool:
     return m[NPEND] > 0 and m[m[VER] + row] != m[GRAPH]
 
 
-@jit("v(m)")
-def forget_watches(m: Ints) -> None:
+@jit("v(mf)")
+def forget_watches(m: Ints, f: Doubles) -> None:
     """Empty the watch lists: no lower bound over parents is known any more."""
     n = m[N]
     for s in range(n):
@@ -393,6 +393,9 @@ def forget_watches(m: Ints) -> None:
     m[W_TOP] = 0
     m[W_FREE] = -1
     m[W_FULL] = 0
+    for i in range(m[POOL_N]):
+        if m[m[POOL_S] + i] >= 0:
+            refresh(m, f, m[m[POOL_S] + i])
 
 
 @jit("v(mii)")
@@ -719,10 +722,7 @@ def appear(m: Ints, f: Doubles, count: int) -> None:
     """
     n = m[N]
     if m[W_FULL]:
-        forget_watches(m)
-        for i in range(m[POOL_N]):
-            if m[m[POOL_S] + i] >= 0:
-                refresh(m, f, m[m[POOL_S] + i])
+        forget_watches(m, f)
     plain = m[NHELD] == 0 and m[NDELTA] == 0
     for k in range(count):
         row = n + m[m[NEW] + k]
@@ -1469,13 +1469,12 @@ def record(m: Ints, s: int, victims: Ints) -> None:
     m[EVICTIONS] += 1
 
 
-@jit("i(mfomfiiimm)")
+@jit("i(mfomiiimm)")
 def run(
     m: Ints,
     f: Doubles,
     own: Scan,
     saved: Ints,
-    saved_key: Doubles,
     levels: int,
     depth: int,
     pause: int,
@@ -1526,8 +1525,6 @@ def run(
                         depth -= 1
                     for k in range(size):
                         saved[depth * size + k] = m[REGISTERS + k]
-                    for k in range(m[POOL_N]):
-                        saved_key[depth * m[POOL_CAP] + k] = f[KEY + k]
                     depth += 1
                     since = steps
                 m[HI] = need
@@ -1557,14 +1554,13 @@ def run(
     return depth
 
 
-@jit("i(iioiiiiiiiiiiii)", entry=True)
+@jit("i(iioiiiiiiiiiii)", entry=True)
 def run_batch(
     block: int,
     doubles: int,
     own: Scan,
     initial_at: int,
     saved_at: int,
-    saved_key_at: int,
     levels: int,
     pause: int,
     budgets_at: int,
@@ -1584,7 +1580,7 @@ def run_batch(
     Buffers are given by their addresses.
     """  # fmt: skip
     m, f = to_ints(block), to_doubles(doubles)
-    initial, saved, saved_key = to_ints(initial_at), to_ints(saved_at), to_doubles(saved_key_at)
+    initial, saved = to_ints(initial_at), to_ints(saved_at)
     budgets, results = to_ints(budgets_at), to_ints(results_at)
     victims, stop = to_ints(victims_at), to_ints(stop_at)
     size = m[STATE_END] - REGISTERS
@@ -1597,18 +1593,12 @@ def run_batch(
         if depth > 0:
             for k in range(size):
                 m[REGISTERS + k] = saved[(depth - 1) * size + k]
-            for k in range(m[POOL_N]):
-                f[KEY + k] = saved_key[(depth - 1) * m[POOL_CAP] + k]
         else:
             for k in range(size):
                 m[REGISTERS + k] = initial[k]
-        if m[REGIONS]:
-            forget_watches(m)
-        for i in range(m[POOL_N]):
-            if m[m[POOL_S] + i] >= 0:
-                refresh(m, f, m[m[POOL_S] + i])
+        forget_watches(m, f)
         m[BUDGET] = budget
-        depth = run(m, f, own, saved, saved_key, levels, depth, pause, victims, stop)
+        depth = run(m, f, own, saved, levels, depth, pause, victims, stop)
         for k in range(NRESULT):
             results[row * NRESULT + k] = m[RESULT[k]]
         row += 1

@@ -43,7 +43,6 @@ class _Bench:
     f: npt.NDArray[np.float64]
     initial: IntArray
     saved: IntArray
-    saved_key: npt.NDArray[np.float64]
 
 
 class TraceSystem:
@@ -212,9 +211,9 @@ class TraceSystem:
             return int(
                 kernel.run_batch(
                     at(bench.m), at(bench.f), self._own, at(bench.initial), at(bench.saved),
-                    at(bench.saved_key), levels, _PAUSE, at(asked),
-                    len(budgets), walk_to if self.timeout is None else -1, at(results), rows,
-                    at(victims), at(flag.array),
+                    levels, _PAUSE, at(asked), len(budgets),
+                    walk_to if self.timeout is None else -1,
+                    at(results), rows, at(victims), at(flag.array),
                 )
             )  # fmt: skip
         finally:
@@ -311,7 +310,7 @@ class TraceSystem:
             end += sizes[name]
         state_end = offsets[kernel.SCRATCH[0]]
         size = state_end - kernel.REGISTERS
-        needed = 8 * (end + size * (1 + _LEVELS) + pool * (1 + _LEVELS))
+        needed = 8 * (end + size * (1 + _LEVELS) + pool)
         if needed > _MOST_BYTES:
             raise ResourceError(
                 f"a replay of this trace ({n:,} storages, {args:,} arguments) needs "
@@ -356,7 +355,6 @@ class TraceSystem:
             f=f,
             initial=m[kernel.REGISTERS : state_end].copy(),
             saved=np.zeros(size * _LEVELS, np.int64),
-            saved_key=np.zeros(pool * _LEVELS),
         )
 
 
