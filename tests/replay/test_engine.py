@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import monofuzz
+from monofuzz.errors import ResourceError
 from monofuzz.replay import Outcome, Policy, TraceSystem
 from monofuzz.replay.policy import names, policy
 from monofuzz.trace import Trace, TraceBuilder
@@ -290,3 +291,11 @@ def test_the_policies_and_the_kernel_number_things_alike() -> None:
     assert [getattr(kernel, name) for name in arrays] == list(
         range(kernel.OFFSETS, kernel.REGISTERS)
     )
+
+
+def test_a_trace_too_large_for_the_machine_is_refused_before_memory_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("monofuzz.replay.system._physical_memory", lambda: 2**16)
+    with pytest.raises(ResourceError, match="needs .* GiB of working memory"):
+        monofuzz.replay(chain(200), "dtr", 100)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,8 @@ MAX_BUDGET = 2**62
 _WALK_ROWS = 64
 _LEVELS = 4
 _PAUSE = 200
-_MOST_BYTES = 8 * 2**30
+_RECORDED_BYTES = 2**32
+"""The most memory for the victims of one run."""
 
 
 @dataclass
@@ -160,7 +162,7 @@ class TraceSystem:
                 table = table[:-1]
             elif last == kernel.MORE_VICTIMS:
                 self._victims *= 4
-                if self._victims * 8 > _MOST_BYTES:
+                if self._victims * 8 > _RECORDED_BYTES:
                     raise ResourceError("the run evicts too often for its victims to be recorded")
                 continue
             elif last == kernel.OVERFLOW:
@@ -311,11 +313,12 @@ class TraceSystem:
         state_end = offsets[kernel.SCRATCH[0]]
         size = state_end - kernel.REGISTERS
         needed = 8 * (end + size * (1 + _LEVELS) + pool)
-        if needed > _MOST_BYTES:
+        there = _physical_memory()
+        if needed > there // 2:
             raise ResourceError(
                 f"a replay of this trace ({n:,} storages, {args:,} arguments) needs "
-                f"{needed / 2**30:.1f} GiB of working memory, more than the "
-                f"{_MOST_BYTES / 2**30:.0f} GiB that monofuzz takes"
+                f"{needed / 2**30:.1f} GiB of working memory a thread, more than half of the "
+                f"{there / 2**30:.1f} GiB that this machine has: record a smaller step"
             )
         m = np.zeros(end, np.int64)
         for name, offset in offsets.items():
@@ -367,6 +370,15 @@ def prepare(engine: str = "compiled", announce: Callable[[], None] | None = None
     if engine == "compiled":
         compile_entry(announce)
     return kernel
+
+
+@functools.cache
+def _physical_memory() -> int:
+    """Bytes of memory that the machine has; where the system does not say, 8 GiB."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 8 * 2**30
 
 
 def _checked(budget: int) -> int:
