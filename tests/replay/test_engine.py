@@ -297,5 +297,5 @@ def test_a_trace_too_large_for_the_machine_is_refused_before_memory_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("monofuzz.replay.system._physical_memory", lambda: 2**16)
-    with pytest.raises(ResourceError, match="needs .* GiB of working memory"):
+    with pytest.raises(ResourceError, match=r"needs .* GiB of working memory"):
         monofuzz.replay(chain(200), "dtr", 100)
