@@ -205,8 +205,11 @@ def _summary(points: list[Point]) -> dict[str, Any]:
         return {"by_trace": {}, "median": None, "least": None, "verdict": "not compared"}
     median = statistics.median(medians.values())
     least = min(ratio for ratios in by_trace.values() for ratio in ratios)
-    if any(point.differs for point in points) or median < FAILURE or least < LEAST:
+    complete = medians.keys() == RATIOS.keys()
+    if any(point.differs for point in points) or least < LEAST or (complete and median < FAILURE):
         verdict = "FAIL"
+    elif not complete:
+        verdict = "INCOMPLETE"
     else:
         verdict = "PASS" if median >= AIM else "BELOW AIM"
     return {"by_trace": medians, "median": median, "least": least, "verdict": verdict}
@@ -234,8 +237,8 @@ def _conclude(points: list[Point]) -> int:
             f"{len(summary['by_trace'])} traces; least of all points {summary['least']:,.0f}"
         )
         print(
-            f"{summary['verdict']}: the aim is {AIM:,}, below {FAILURE} is a failure, "
-            f"and so is any point below {LEAST}"
+            f"{summary['verdict']}: over all traces the aim is {AIM:,}, below {FAILURE} is a "
+            f"failure, and so is any point below {LEAST}"
         )
     return 1 if summary["verdict"] == "FAIL" else 0
 
