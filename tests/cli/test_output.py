@@ -17,7 +17,8 @@ import pytest
 from tests.cli.support import HOLE, Run
 
 ESCAPE = "\x1b"
-MAP = [sys.executable, "-m", "monofuzz", "map", HOLE, "-p", "dtr", "--engine", "interpreted"]
+MONOFUZZ = [sys.executable, "-m", "monofuzz"]
+MAP = [*MONOFUZZ, "map", HOLE, "-p", "dtr", "--engine", "interpreted"]
 
 
 def slow_log(path: Path) -> Path:
@@ -54,15 +55,70 @@ def test_a_pipe_gets_no_colours_and_whole_lines() -> None:
     assert not re.search(r"[ \t]+$", done.stdout, re.MULTILINE)
 
 
-def test_nobody_reads_to_the_end() -> None:
+@pytest.mark.parametrize("command", [[*MAP, "--json"], MAP, [*MAP, "--help"], [*MONOFUZZ, "-h"]])
+def test_nobody_reads_to_the_end(command: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
-        [*MAP, "--json"], stdout=writer, stderr=subprocess.PIPE, timeout=120, check=False
-    )
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=120, check=False)
     os.close(writer)
     assert done.stderr == b""
     assert done.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", [[*MAP, "--json"], MAP, [*MONOFUZZ, "-h"]])
+def test_the_disk_of_the_output_is_full(command: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
+    assert done.stderr == "Error: no space left on device\n"
+    assert done.returncode == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes streams with a POSIX shell")
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_lead_nowhere(tmp_path: Path, closed: str) -> None:
+    file = tmp_path / "hole.map"
+    command = f'exec "$@" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", *MAP, "--out", str(file)],
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert file.exists()
+
+
+def test_no_character_is_too_much_for_the_output(tmp_path: Path) -> None:
+    log = tmp_path / "größe \N{ROCKET}.log"
+    log.write_bytes(Path(HOLE).read_bytes())
+    done = subprocess.run(
+        [*MONOFUZZ, "map", str(log), "-p", "dtr", "--engine", "interpreted"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(r"gr\xf6\xdfe \U0001f680 under dtr")
+
+
+def test_standard_input_is_a_trace() -> None:
+    command = [*MONOFUZZ, "replay", "-", "-p", "dtr", "-b", "18", "--engine", "interpreted"]
+    with open(HOLE, "rb") as log:
+        done = subprocess.run(
+            command, stdin=log, capture_output=True, text=True, timeout=120, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("<stdin> under dtr")
+    broken = subprocess.run(
+        command, input="{}\n", capture_output=True, text=True, timeout=120, check=False
+    )
+    assert broken.returncode == 2
+    assert broken.stderr.startswith("Error: <stdin>:1: ")
 
 
 def on_terminal(command: list[str], **environment: str) -> str:

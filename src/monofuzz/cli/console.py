@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from contextlib import contextmanager
@@ -35,7 +36,12 @@ def err() -> Console:
 
 
 def _console(*, stderr: bool) -> Console:
-    from rich.console import Console
+    from rich.console import Console as Rich
+
+    class Console(Rich):
+        def on_broken_pipe(self) -> None:
+            # Rich would exit with 1, which means refuted here.
+            raise BrokenPipeError(errno.EPIPE, "nobody reads the output")
 
     stream = sys.stderr if stderr else sys.stdout
     if stream.isatty():

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import errno
 import importlib
-import os
 import sys
-from typing import Any, NoReturn
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from monofuzz import __version__
-from monofuzz.cli import exits
+from monofuzz.cli import exits, streams
 from monofuzz.errors import MonofuzzError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Each command lives in the module of its name. The text stands here, so that --help imports none.
 _COMMANDS = {
@@ -44,23 +47,36 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _one_sentence():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
+        with _one_sentence():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Turn a failure into a sentence and an exit code; so is one to write what was printed."""
+    try:
         try:
-            result = super().invoke(ctx)
+            yield
+        except click.exceptions.Exit:
             sys.stdout.flush()
-            return result
-        except MonofuzzError as error:
-            _complain(str(error))
-        except KeyboardInterrupt:
-            raise click.exceptions.Exit(exits.INTERRUPTED) from None
-        except MemoryError:
-            _complain("this does not fit into the memory there is; try a smaller trace or --jobs 1")
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                # Nobody reads any more. Whatever is still buffered must not fail at exit.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-                raise click.exceptions.Exit(exits.PIPE_CLOSED) from None
+            raise
+        sys.stdout.flush()
+    except MonofuzzError as error:
+        _complain(str(error))
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(exits.INTERRUPTED) from None
+    except MemoryError:
+        _complain("this does not fit into the memory there is; try a smaller trace or --jobs 1")
+    except OSError as error:
+        if error.errno != errno.EPIPE:
             _complain(_describe(error))
+        streams.abandon()
+        raise click.exceptions.Exit(exits.PIPE_CLOSED) from None
 
 
 def _describe(error: OSError) -> str:
@@ -69,7 +85,9 @@ def _describe(error: OSError) -> str:
 
 
 def _complain(sentence: str) -> NoReturn:
-    click.echo(f"Error: {sentence}", err=True)
+    with suppress(OSError):
+        click.echo(f"Error: {sentence}", err=True)
+    streams.abandon()
     raise click.exceptions.Exit(exits.WRONG)
 
 
@@ -84,13 +102,19 @@ def _complain(sentence: str) -> NoReturn:
 def cli() -> None:
     """Find the memory budgets at which more memory makes a training step fail or slow down.
 
-    TRACE is a name from `monofuzz traces list` or the path of a log.
+    TRACE is a name from `monofuzz traces list`, the path of a log, or - for standard input.
     """
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    streams.prepare()
     try:
         cli(prog_name="monofuzz")
     except KeyboardInterrupt:
         sys.exit(exits.INTERRUPTED)
+    except OSError:
+        # Not even standard error takes the sentence.
+        sys.exit(exits.WRONG)
+    finally:
+        streams.abandon()

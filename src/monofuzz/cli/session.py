@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from monofuzz.cli import console
 
 if TYPE_CHECKING:
     from monofuzz.replay.system import TraceSystem
+    from monofuzz.trace import Trace
+
+
+def load(trace: str) -> Trace:
+    """The trace of that name or path; ``-`` is standard input."""
+    from monofuzz.trace import load
+
+    return load(sys.stdin.buffer if trace == "-" else trace)
 
 
 def system(trace: str, policy: str, *, engine: str, **how: Any) -> TraceSystem:
     """The trace of that name or path under a policy, ready to run."""
-    from monofuzz.trace import load
-
     loaded = load(trace)
     prepare(engine)
     from monofuzz.replay.system import TraceSystem

@@ -41,9 +41,7 @@ def list_(as_json: bool) -> None:
 @options.as_json
 def info(trace: str, engine: str, as_json: bool) -> None:
     """Describe TRACE: what it is, how large, and where it came from."""
-    from monofuzz.trace import load
-
-    loaded = load(trace)
+    loaded = session.load(trace)
     peak = _measure(engine)(loaded)
     found = describe(loaded, peak)
     if as_json:
