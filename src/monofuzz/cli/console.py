@@ -129,6 +129,18 @@ def search_progress(what: str) -> Iterator[Callable[[Progress], None] | None]:
         yield show
 
 
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error, if that is a terminal, for work of which nobody knows the end."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.markup import escape
+
+    with err().status(what) as status:
+        yield lambda text: status.update(f"{what}, {escape(text)}")
+
+
 _STATUS = {
     "ok": "[green]ok[/]",
     "oom": "[red]out of memory[/]",

@@ -22,6 +22,8 @@ _COMMANDS = {
     "replay": "Run a trace under budgets, one run a budget.",
     "map": "Find every regime of a budget range, its holes and its cliffs.",
     "check": "Say whether more memory ever hurts; for scripts and CI.",
+    "hunt": "Generate graphs until more memory makes one fail, or slower.",
+    "shrink": "Make a counterexample as small as it gets.",
     "traces": "List, describe, add and fetch traces.",
     "record": "Record a PyTorch training step as a trace.",
     "verify": "Replay golden records of the reference simulator and count the matches.",

@@ -1,9 +1,9 @@
 """The compiled inner loop of the hunt: make a graph, map it, see whether it breaks a claim.
 
 A graph is written straight into the program arrays of the kernel's block (laid out by
-``block.py``), then the kernel walks through all its budgets, and the rows that it gives are looked at here. No
-Python object is made for a graph: only for those that break a claim, and they are replayed by the
-ordinary engine before anybody believes them.
+``block.py``), then the kernel walks through all its budgets, and the rows that it gives are looked
+at here. No Python object is made for a graph: only for those that break a claim, and they are
+replayed by the ordinary engine before anybody believes them.
 
 Importing this module imports numba.
 """

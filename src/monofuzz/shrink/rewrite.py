@@ -17,7 +17,7 @@ from monofuzz.trace.model import COMPUTE, PIN, RELEASE, Trace, TraceMeta
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Draft", "Step", "reordered"]
+__all__ = ["Draft", "Step", "pins_constant", "relabelled", "reordered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Draft:
-    """A schedule that can be edited."""
+    """A schedule that can be edited.
+
+    ``as_log``: the steps end before the pins at the end, and the trace keeps what a DTR log would:
+    every tensor that still has a reference, so that it can be written as a log.
+    """
 
     steps: tuple[Step, ...]
+    as_log: bool = False
 
     @classmethod
-    def of(cls, trace: Trace) -> Draft:
-        """The schedule of a trace; its tensors keep their numbers."""
+    def plain(cls, trace: Trace) -> Draft:
+        """The schedule of a trace, its pins at the end like all other commands."""
         steps = []
         root, size = trace.tensor_root.tolist(), trace.tensor_size.tolist()
         args, arg_ptr, out_ptr = trace.args.tolist(), trace.arg_ptr.tolist(), trace.out_ptr.tolist()
@@ -71,26 +76,40 @@ class Draft:
             )
         return cls(tuple(steps))
 
+    @classmethod
+    def of(cls, trace: Trace) -> Draft:
+        """The schedule of a trace, as that of a log if it can be one."""
+        plain = cls.plain(trace)
+        steps = plain.steps
+        end = len(steps)
+        while end and steps[end - 1].what == PIN and not pins_constant(steps, end - 1):
+            end -= 1
+        log = cls(steps[:end], as_log=True)
+        return log if log.trace() == trace else plain
+
     def with_step(self, place: int, step: Step) -> Draft:
         """The same with one command replaced."""
-        return Draft((*self.steps[:place], step, *self.steps[place + 1 :]))
+        return replace(self, steps=(*self.steps[:place], step, *self.steps[place + 1 :]))
 
     def without(self, places: Iterable[int]) -> Draft:
         """The same without some commands."""
         gone = set(places)
-        return Draft(tuple(step for i, step in enumerate(self.steps) if i not in gone))
+        return replace(self, steps=tuple(s for i, s in enumerate(self.steps) if i not in gone))
 
     def trace(self, meta: TraceMeta | None = None) -> Trace | None:
         """The trace, repaired where that is possible; None if there is none left."""
         columns = Columns()
         number: dict[int, int] = {}
+        arrivals: list[int] = []
         steps = self.steps
         for i, step in enumerate(steps):
             if step.what == COMPUTE:
                 if step.constant and not _pinned_behind(steps, i):
                     step = replace(step, constant=False)  # noqa: PLW2901
+                first = len(columns.root)
                 if not _compute(columns, number, step):
                     return None
+                arrivals += range(first, len(columns.root))
                 continue
             tensor = number.get(step.tensor)
             if tensor is None:
@@ -104,8 +123,13 @@ class Draft:
                 columns.release(tensor)
             else:
                 columns.get(tensor)
+                arrivals.append(tensor)
         if not columns.op_cost:
             return None
+        if self.as_log:
+            for tensor in arrivals:
+                if columns.references[tensor] > 0:
+                    columns.pin(tensor)
         try:
             return columns.trace(None, meta or TraceMeta())
         except TraceError:
@@ -137,9 +161,37 @@ def _compute(columns: Columns, number: dict[int, int], step: Step) -> bool:
     return True
 
 
+def pins_constant(steps: Sequence[Step], place: int) -> bool:
+    """Whether a pin belongs to the constant in front of it."""
+    before = steps[place - 1] if place else None
+    return (
+        before is not None
+        and before.what == COMPUTE
+        and before.constant
+        and before.makes[0] == steps[place].tensor
+    )
+
+
 def reordered(trace: Trace, order: Sequence[int]) -> Trace:
     """The same trace with its commands in another order, which must respect what they need."""
-    steps = Draft.of(trace).steps
+    steps = Draft.plain(trace).steps
     again = Draft(tuple(steps[c] for c in order)).trace(trace.meta)
     assert again is not None
     return again
+
+
+def relabelled(trace: Trace) -> Trace:
+    """The same trace with its operators named a, b, c, … in their order."""
+    import dataclasses
+
+    labels = tuple(_label(k) for k in range(trace.n_ops))
+    return dataclasses.replace(trace, op_label=labels, names=None)
+
+
+def _label(k: int) -> str:
+    letters = ""
+    k += 1
+    while k:
+        k, digit = divmod(k - 1, 26)
+        letters = chr(ord("a") + digit) + letters
+    return letters

@@ -1,0 +1,147 @@
+"""`monofuzz shrink`: a smaller counterexample from a large one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.markup import escape
+
+from monofuzz.cli import console, exits, options, session, units
+
+if TYPE_CHECKING:
+    from monofuzz.counterexample import Counterexample
+    from monofuzz.search.verdict import Claim
+    from monofuzz.shrink import Keep
+    from monofuzz.trace import Trace
+
+
+@click.command("shrink")
+@click.argument("source", metavar="COUNTEREXAMPLE|TRACE")
+@click.option(
+    "-p",
+    "--policy",
+    type=options.policy_text,
+    metavar="POLICY",
+    help="For a TRACE: the policy under which to look for a counterexample first.",
+)
+@click.option(
+    "--claim",
+    type=click.Choice(options.CLAIMS),
+    default="feasibility",
+    show_default=True,
+    help="For a TRACE: which claim it is to break.",
+)
+@options.between
+@click.option(
+    "--keep",
+    type=click.Choice(["any", "severity"]),
+    default="any",
+    show_default=True,
+    help="any: it breaks the claim. severity: and at least as badly as at first.",
+)
+@click.option(
+    "--time", "seconds", type=options.duration, metavar="DURATION", help="Stop after this long."
+)
+@options.output_file("--out", "Where to write the result.  [default: beside the input, .min.json]")
+@options.as_json
+@click.pass_context
+def command(
+    ctx: click.Context,
+    source: str,
+    policy: str | None,
+    claim: Claim,
+    between: tuple[str, str],
+    keep: Keep,
+    seconds: float | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Make a counterexample as small as it gets; with TRACE and --policy, find one first.
+
+    Exits with 1 when there is one, and with 0 or 3 when TRACE has none or it is not known.
+    """
+    session.prepare("compiled")
+    from monofuzz.counterexample import save
+    from monofuzz.shrink import shrink
+
+    if policy is None:
+        from monofuzz.counterexample import load
+
+        example: Counterexample | None = load(source)
+        code = exits.REFUTED
+    else:
+        example, code = _look(source, policy, claim, between)
+    if example is None:
+        if as_json:
+            console.emit(
+                {"found": False, "counterexamples": [], "searched": 0, "seconds": 0.0, "seed": None}
+            )
+        else:
+            console.out().print(f"no counterexample to the {claim} claim found in the range")
+        ctx.exit(code)
+    import time
+
+    started = time.perf_counter()
+    with console.counting("shrinking") as say:
+
+        def progress(trace: Trace, asked: int) -> None:
+            say(f"{units.plural(trace.n_operators, 'operator')}, {asked} tried")
+
+        small = shrink(example, keep=keep, seconds=seconds, progress=progress)
+    took = time.perf_counter() - started
+    target = out or _beside(source, policy)
+    save(small, target)
+    if as_json:
+        listed = {**small.to_json(), "goal": "smallest", "file": str(target)}
+        console.emit(
+            {
+                "found": True,
+                "counterexamples": [listed],
+                "searched": small.found.get("tried", 0),
+                "seconds": took,
+                "seed": small.found.get("graph_seed"),
+                "from_operators": example.operators,
+            }
+        )
+    else:
+        screen = console.out()
+        screen.print(escape(str(small)))
+        screen.print(
+            f"[dim]from {units.plural(example.operators, 'operator')} in {units.seconds(took)}; "
+            f"written to {escape(str(target))}[/]"
+        )
+    ctx.exit(exits.REFUTED)
+
+
+def _beside(source: str, policy: str | None) -> Path:
+    path = Path(source)
+    name = path.name.removesuffix(".json").removesuffix(".log")
+    if policy is not None:
+        return Path(f"{name}-{policy.replace(':', '-').replace(',', '-')}.min.json")
+    return path.with_name(f"{name}.min.json")
+
+
+def _look(
+    trace: str, policy: str, claim: Claim, between: tuple[str, str]
+) -> tuple[Counterexample | None, int]:
+    """The witness of a check, as a counterexample; or what the check says instead."""
+    from monofuzz.counterexample import Counterexample
+    from monofuzz.search import check
+
+    system = session.system(trace, policy, engine="compiled")
+    with console.search_progress(f"{system.name} under {system.policy}") as progress:
+        (one,) = check(system, claims=(claim,), between=between, progress=progress)
+    witness = one.verdict.witness
+    if witness is None:
+        proved = one.verdict.verdict == "monotone"
+        return None, exits.DONE if proved else exits.UNDECIDED
+    below, above = system.run(witness.below.budget), system.run(witness.above.budget)
+    if claim == "cost":
+        severity = above.cost / below.cost
+    else:
+        top = above.interval[1] or above.budget + 1
+        severity = (top - above.budget) / system.peak
+    example = Counterexample(system.trace, system.policy, claim, below, above, severity)
+    return example.with_found(trace=system.name), exits.REFUTED
