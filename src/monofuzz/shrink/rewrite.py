@@ -173,9 +173,13 @@ def pins_constant(steps: Sequence[Step], place: int) -> bool:
 
 
 def reordered(trace: Trace, order: Sequence[int]) -> Trace:
-    """The same trace with its commands in another order, which must respect what they need."""
-    steps = Draft.plain(trace).steps
-    again = Draft(tuple(steps[c] for c in order)).trace(trace.meta)
+    """The same trace with its commands in another order, which must respect what they need.
+
+    What a log pins at its end stays there.
+    """
+    draft = Draft.of(trace)
+    steps = tuple(draft.steps[c] for c in order if c < len(draft.steps))
+    again = replace(draft, steps=steps).trace(trace.meta)
     assert again is not None
     return again
 
