@@ -71,6 +71,23 @@ def test_engines_agree_with_the_oracle(name: str, trace: Trace, data: st.DataObj
         assert record(interpreted.run(budget)) == found
 
 
+@pytest.mark.parametrize("room", [0, 1, 5])
+@pytest.mark.parametrize("name", ["dtr", "msps", "he-star"])
+@DIFFERENTIAL
+@given(trace=ANY_TRACE, data=st.data())
+def test_full_watch_lists_only_cost_time(
+    name: str, room: int, trace: Trace, data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("monofuzz.replay.system._WATCHES", room)
+        patch.setattr("monofuzz.replay.system._WATCHES_EACH", 0)
+        tight = TraceSystem(trace, name)
+        for budget in budgets_of(trace, data):
+            expected = oracle.replay(trace, name, budget, remat_limit=tight.remat_limit)
+            found = record(tight.run(budget))
+            assert found == {key: expected[key] for key in found}
+
+
 @pytest.mark.parametrize("name", names())
 @METAMORPHIC
 @given(trace=ANY_TRACE, data=st.data())

@@ -41,8 +41,8 @@ to_ints, to_doubles = pointers(__name__)
 (
     NUM, USE_M, USE_T, RULE, PENALTY, INTEGRAL, TOPK, SEED_HIGH, SEED_LOW, REGIONS, CLASSES,
     LIMIT, RECORD, SLOTS, WORDS, N, N_CMD, POOL_CAP, UF_CAP, STATE_END, EPOCH, W_CAP, W_TOP,
-    W_FREE, W_FULL, OFFSETS,
-) = range(26)  # fmt: skip
+    W_FREE, W_FRESH, W_LOOSE_N, OFFSETS,
+) = range(27)  # fmt: skip
 # Arrays, in order: of the state (copied when a run is saved), scratch, and the program.
 STATE = [
     "DEFINED", "LOCKS", "REFS", "PINNED", "LA", "COST", "ICOST", "EVC", "POS", "POOL_S",
@@ -50,8 +50,8 @@ STATE = [
     "STK_I", "STK_E", "PLIST", "UF", "UFC", "NODE", "SLOT_FREE", "SLOT",
 ]  # fmt: skip
 SCRATCH = [
-    "STAMP", "QA", "FA", "QB", "FB", "QC", "FC", "SEEN", "NEW", "W_HEAD", "W_AGE", "W_ROW",
-    "W_NEXT",
+    "STAMP", "QA", "FA", "QB", "FB", "QC", "FC", "SEEN", "NEW", "W_HEAD", "W_AGE", "W_LOOSE",
+    "W_ROW", "W_NEXT",
 ]  # fmt: skip
 PROGRAM = [
     "CMD", "OPERAND", "OP_COST", "OP_TOTAL", "ARG_PTR", "ARGS", "OUT_PTR", "T_STO", "T_SIZE",
@@ -61,11 +61,11 @@ PROGRAM = [
 (
     DEFINED, LOCKS, REFS, PINNED, LA, COST, ICOST, EVC, POS, POOL_S, POOL_LA, CNT, LB, CN, EX,
     VER, HELD, REL, PEND, DELTA, STK_T, STK_B, STK_I, STK_E, PLIST, UF, UFC, NODE, SLOT_FREE, SLOT,
-    STAMP, QA, FA, QB, FB, QC, FC, SEEN, NEW, W_HEAD, W_AGE, W_ROW, W_NEXT,
+    STAMP, QA, FA, QB, FB, QC, FC, SEEN, NEW, W_HEAD, W_AGE, W_LOOSE, W_ROW, W_NEXT,
     CMD, OPERAND, OP_COST, OP_TOTAL, ARG_PTR, ARGS, OUT_PTR, T_STO, T_SIZE, T_OP, S_SIZE, ST_PTR,
     ST, OS_PTR, OS, OS_NEW, ED_PTR, ED_U, ED_V, ED_OLD, ADJ_PTR, ADJ, RANK,
     REGISTERS,
-) = range(OFFSETS, OFFSETS + 67)  # fmt: skip
+) = range(OFFSETS, OFFSETS + 68)  # fmt: skip
 # Registers, where the state begins.
 (
     CLOCK, MEMORY, PC, PHASE, SP, PTOP, POOL_N, POOL_LIVE, POOL_BYTES, LO, HI, BUDGET, STATUS,
@@ -392,45 +392,123 @@ def forget_watches(m: Ints, f: Doubles) -> None:
             m[m[EX] + n + s] = 0
     m[W_TOP] = 0
     m[W_FREE] = -1
-    m[W_FULL] = 0
+    m[W_LOOSE_N] = 0
+    m[W_FRESH] = 0
     for i in range(m[POOL_N]):
         if m[m[POOL_S] + i] >= 0:
             refresh(m, f, m[m[POOL_S] + i])
 
 
-@jit("v(mii)")
-def watch(m: Ints, s: int, c: int) -> None:
-    """Storage c counts the evicted s in its bound over parents: tell it when s reappears."""
+@jit("b(mi)")
+def outdated(m: Ints, entry: int) -> bool:
+    """Whether who left this entry has searched anew since, or is gone."""
+    return entry >> 24 != m[m[W_AGE] + (entry & 0xFFFFFF)]
+
+
+@jit("v(m)")
+def drop_outdated(m: Ints) -> None:
+    """Free the entries of all watch lists that no longer mean anything."""
+    for s in range(m[N]):
+        kept = -1
+        k = m[m[W_HEAD] + s]
+        while k >= 0:
+            after = m[m[W_NEXT] + k]
+            if outdated(m, m[m[W_ROW] + k]):
+                m[m[W_NEXT] + k] = m[W_FREE]
+                m[W_FREE] = k
+            else:
+                m[m[W_NEXT] + k] = kept
+                kept = k
+            k = after
+        m[m[W_HEAD] + s] = kept
+    m[W_FRESH] = 0
+
+
+@jit("b(mii)")
+def watch(m: Ints, s: int, c: int) -> bool:
+    """Storage c counts the evicted s in its bound over parents: tell it when s reappears.
+
+    False when there is no room: then c must be `loosen`ed.
+    """
+    if m[W_FREE] < 0 and m[W_TOP] == m[W_CAP]:
+        if 4 * m[W_FRESH] < m[W_CAP]:
+            return False
+        drop_outdated(m)
+        if m[W_FREE] < 0:
+            return False
     k = m[W_FREE]
     if k >= 0:
         m[W_FREE] = m[m[W_NEXT] + k]
-    elif m[W_TOP] < m[W_CAP]:
+    else:
         k = m[W_TOP]
         m[W_TOP] = k + 1
-    else:
-        m[W_FULL] = 1
-        return
+    m[W_FRESH] += 1
     m[m[W_ROW] + k] = (m[m[W_AGE] + c] << 24) | c
     m[m[W_NEXT] + k] = m[m[W_HEAD] + s]
     m[m[W_HEAD] + s] = k
+    return True
+
+
+@jit("v(mi)")
+def loosen(m: Ints, c: int) -> None:
+    """Nobody will tell c what reappears: count everything that does against its bound."""
+    m[m[W_AGE] + c] += 1
+    if m[W_LOOSE_N] == m[N]:
+        still_loose(m)
+    m[m[W_LOOSE] + m[W_LOOSE_N]] = (m[m[W_AGE] + c] << 24) | c
+    m[W_LOOSE_N] += 1
+
+
+@jit("v(m)")
+def still_loose(m: Ints) -> None:
+    """Forget the loose storages that have searched anew since."""
+    kept = 0
+    for k in range(m[W_LOOSE_N]):
+        entry = m[m[W_LOOSE] + k]
+        if not outdated(m, entry):
+            m[m[W_LOOSE] + kept] = entry
+            kept += 1
+    m[W_LOOSE_N] = kept
+
+
+@jit("v(mfii)")
+def discount(m: Ints, f: Doubles, c: int, s: int) -> None:
+    """Take the reappeared s out of the bound of c over parents."""
+    row = m[N] + c
+    m[m[LB] + row] = max(m[m[LB] + row] - m[m[COST] + s], 0)
+    m[m[CN] + row] = max(m[m[CN] + row] - 1, 0)
+    refresh(m, f, c)
 
 
 @jit("v(mfib)")
 def notify(m: Ints, f: Doubles, s: int, count: bool) -> None:
     """Storage s has reappeared: take it out of the bounds that ``count`` it; nobody watches it."""
-    n = m[N]
     k = m[m[W_HEAD] + s]
     while k >= 0:
-        c = m[m[W_ROW] + k] & 0xFFFFFF
-        if count and m[m[W_ROW] + k] >> 24 == m[m[W_AGE] + c]:
-            m[m[LB] + n + c] = max(m[m[LB] + n + c] - m[m[COST] + s], 0)
-            m[m[CN] + n + c] = max(m[m[CN] + n + c] - 1, 0)
-            refresh(m, f, c)
+        entry = m[m[W_ROW] + k]
+        if count and not outdated(m, entry):
+            discount(m, f, entry & 0xFFFFFF, s)
         after = m[m[W_NEXT] + k]
         m[m[W_NEXT] + k] = m[W_FREE]
         m[W_FREE] = k
         k = after
     m[m[W_HEAD] + s] = -1
+    if count and m[W_LOOSE_N] > 0:
+        still_loose(m)
+        for k in range(m[W_LOOSE_N]):
+            c = m[m[W_LOOSE] + k] & 0xFFFFFF
+            m[m[EX] + m[N] + c] = 0
+            discount(m, f, c, s)
+
+
+@jit("v(mii)")
+def watch_all(m: Ints, c: int, members: int) -> None:
+    """Storage c has just searched its parents: watch the members found, in ``qc``."""
+    m[m[W_AGE] + c] += 1
+    for k in range(members):
+        if not watch(m, m[m[QC] + k], c):
+            loosen(m, c)
+            return
 
 
 @jit("v(mfii)")
@@ -456,9 +534,7 @@ def settle(m: Ints, f: Doubles, s: int, bound: int) -> None:
             m[m[LB] + row] = total
             m[m[CN] + row] = members
             if d == 1:
-                m[m[W_AGE] + s] += 1
-                for k in range(members):
-                    watch(m, m[m[QC] + k], s)
+                watch_all(m, s, members)
             if not complete:
                 break
             m[m[EX] + row] = era
@@ -574,8 +650,8 @@ def absorb(m: Ints, f: Doubles, row: int, s: int, total: int, members: int) -> N
             m[m[CN] + row] = max(m[m[CN] + row], members)
     m[m[LB] + row] += m[m[COST] + s]
     m[m[CN] + row] += 1
-    if row >= n:
-        watch(m, s, row - n)
+    if row >= n and not watch(m, s, row - n):
+        loosen(m, row - n)
     refresh(m, f, row % n)
 
 
@@ -675,14 +751,13 @@ def appear_apart(m: Ints, f: Doubles, count: int) -> None:
     for k in range(count):
         s = m[m[NEW] + k]
         down = explore(m, s, 0, False, UNBOUNDED, m[QA], m[FA])
-        up = explore(m, s, n, False, UNBOUNDED, m[QB], m[FB])
+        up = explore(m, s, n, False, UNBOUNDED, m[QC], m[FB])
         for row in (s, n + s):
             m[m[VER] + row] = m[GRAPH]
             m[m[EX] + row] = m[ERA]
         m[m[LB] + s], m[m[CN] + s] = down[0], down[1]
         m[m[LB] + n + s], m[m[CN] + n + s] = up[0], up[1]
-        for i in range(up[1]):
-            watch(m, m[m[QB] + i], s)
+        watch_all(m, s, up[1])
         lost_down, lost_up = down[0] + m[m[COST] + s], up[0] + m[m[COST] + s]
         down_alone, up_alone = down[1] == 0, up[1] == 0
         if count > 1 and (among_new(m, count, m[FA], down[2]) or among_new(m, count, m[FB], up[2])):
@@ -721,8 +796,6 @@ def appear(m: Ints, f: Doubles, count: int) -> None:
     who reaches them from below loses just them, and who reaches them from above is a parent.
     """
     n = m[N]
-    if m[W_FULL]:
-        forget_watches(m, f)
     plain = m[NHELD] == 0 and m[NDELTA] == 0
     for k in range(count):
         row = n + m[m[NEW] + k]

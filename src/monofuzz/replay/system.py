@@ -33,6 +33,8 @@ MAX_BUDGET = 2**62
 _WALK_ROWS = 64
 _LEVELS = 4
 _PAUSE = 200
+_WATCHES, _WATCHES_EACH = 1024, 24
+"""Room in the watch lists: beyond it, bounds over parents are looser and runs slower."""
 _RECORDED_BYTES = 2**32
 """The most memory for the victims of one run."""
 
@@ -88,7 +90,7 @@ class TraceSystem:
 
             self._program.arrays["RANK"][:] = ranks(trace)
         self._own = scan_of(self._policy, self._kernel, engine)
-        self._slots = 64 if self._program.late_edges else 4
+        self._slots = 64
         self._victims = 4 * self._program.storages + 1024
         self._local = threading.local()
         self._idle = StopFlag()
@@ -292,7 +294,7 @@ class TraceSystem:
         sizes |= dict.fromkeys(["CNT", "LB", "CN", "EX", "VER", "HELD"], 2 * n)
         sizes |= dict.fromkeys(["STK_T", "STK_B", "STK_I", "STK_E"], stack)
         sizes |= dict.fromkeys(["UF", "UFC", "SEEN"], classes)
-        watches = 8 * n + 1024 if flags.get("REGIONS") else 0
+        watches = _WATCHES + _WATCHES_EACH * n if flags.get("REGIONS") else 0
         sizes |= dict.fromkeys(["W_ROW", "W_NEXT"], watches)
         sizes |= {
             "DEFINED": program.tensors,
