@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from monofuzz.errors import TraceError, UsageError, nearest
-from monofuzz.trace import container, dtrlog, dtrwrite
+from monofuzz.trace import container, dtrlog, dtrwrite, interop
 from monofuzz.trace.files import MAX_FILE_BYTES, read_content, read_file, unzip
 
 if TYPE_CHECKING:
@@ -100,8 +100,9 @@ def load(source: Source) -> Trace:
     """The trace with a name, or in a file: a path or an open file.
 
     A text is a name when the library has one like it, else a path; ``./NAME`` is always a path.
-    Files may be DTR logs or .trace files, plain or packed with zip, gzip, xz or zstandard, told
-    apart by content; ``logs.zip:MEMBER`` is one of several in a zip.
+    Files may be DTR logs, .trace files, graphs in NetworkX's JSON or tables of operators (see
+    `interop`), plain or packed with zip, gzip, xz or zstandard, told apart by content;
+    ``logs.zip:MEMBER`` is one of several in a zip.
 
     Raises `TraceError`.
     """
@@ -253,6 +254,8 @@ def _load_file(source: Source, member: str | None) -> Trace:
 def _parse(data: bytes, label: str, stem: str, source_name: str) -> Trace:
     if data.startswith(container.MAGIC):
         return container.unpack(data, file=label)
+    if interop.recognises(data):
+        return interop.parse(data, file=label, name=stem)
     return dtrlog.parse(data, file=label, name=stem, source_name=source_name)
 
 
