@@ -56,6 +56,7 @@ def info(trace: str, engine: str, as_json: bool) -> None:
         "storages": f"{units.exact(found['storages'])}, {units.both(found['bytes'])} in all",
         "peak": f"{units.both(peak)} without a budget",
         "model compute": units.nanoseconds(found["model_compute"]),
+        "costs": escape(found["cost_model"] or "-"),
         "recorder": escape(found["recorder"] or "-"),
         "source": escape(found["source"] or "-"),
         "digest": found["digest"],
@@ -107,6 +108,7 @@ def describe(trace: Trace, peak: int) -> dict[str, Any]:
     return {
         "name": trace.meta.name or trace.digest[:12],
         "model": trace.meta.model,
+        "batch": trace.meta.batch,
         "operators": trace.n_operators,
         "constants": trace.n_ops - trace.n_operators,
         "tensors": trace.n_tensors,
@@ -115,6 +117,7 @@ def describe(trace: Trace, peak: int) -> dict[str, Any]:
         "bytes": int(trace.tensor_size.sum()),
         "peak": peak,
         "model_compute": trace.model_compute,
+        "cost_model": trace.meta.cost_model,
         "recorder": trace.meta.recorder,
         "source": trace.meta.source,
         "digest": trace.digest,
@@ -126,10 +129,12 @@ def entry(found: TraceInfo) -> dict[str, Any]:
     return {
         "name": found.name,
         "model": found.model,
+        "batch": found.batch,
         "operators": found.operators,
         "storages": found.storages,
         "peak": found.peak,
         "model_compute": found.model_compute,
+        "cost_model": found.cost_model,
         "source": found.source,
         "kind": found.kind,
         "path": found.path,
@@ -150,7 +155,9 @@ def _present(found: list[TraceInfo], as_json: bool) -> None:
     if as_json:
         console.emit({"traces": [entry(one) for one in found]})
         return
-    rows = views.table("<name", "<model", "operators", "storages", "peak", "compute", "<from")
+    rows = views.table(
+        "<name", "<model", "batch", "operators", "peak", "compute", "<costs", "<from"
+    )
     for one in found:
         if one.problem:
             rows.add_row(escape(one.name), f"[red]{escape(one.problem)}[/]")
@@ -158,10 +165,11 @@ def _present(found: list[TraceInfo], as_json: bool) -> None:
         rows.add_row(
             escape(one.name),
             escape(one.model),
+            "-" if one.batch is None else units.exact(one.batch),
             units.exact(one.operators),
-            units.exact(one.storages),
             "-" if one.peak is None else units.size(one.peak),
             units.nanoseconds(one.model_compute),
+            escape(one.cost_model.partition(":")[0] or "-"),
             one.kind,
         )
     out = console.out()

@@ -77,10 +77,12 @@ class TraceInfo:
     kind: str
     path: str
     model: str = ""
+    batch: int | None = None
     operators: int = 0
     storages: int = 0
     model_compute: int = 0
     peak: int | None = None
+    cost_model: str = ""
     source: str = ""
     digest: str = ""
     problem: str = ""
@@ -295,7 +297,7 @@ def _info(path: Path, *, shipped: bool) -> TraceInfo:
         return TraceInfo(path.stem, kind, str(path), problem=str(error.strerror or error))
     except TraceError as error:
         return TraceInfo(path.stem, kind, str(path), problem=error.problem)
-    source, peak = header.meta.get("source"), header.meta.get("peak")
+    source, peak, batch = (header.meta.get(key) for key in ("source", "peak", "batch"))
     if not shipped and isinstance(source, str) and source.startswith(_PUBLIC_SOURCE):
         kind = "fetched"
     return TraceInfo(
@@ -303,10 +305,12 @@ def _info(path: Path, *, shipped: bool) -> TraceInfo:
         kind=kind,
         path=str(path),
         model=str(header.meta.get("model") or ""),
+        batch=batch if isinstance(batch, int) else None,
         operators=header.operators,
         storages=header.storages,
         model_compute=header.model_compute,
         peak=peak if isinstance(peak, int) else None,
+        cost_model=str(header.meta.get("cost_model") or ""),
         source=str(source or ""),
         digest=header.digest,
     )
