@@ -10,6 +10,7 @@ bare pointers: arrays would be counted references, taken and dropped in every ca
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -79,14 +80,17 @@ def jit(signature: str, *, entry: bool = False, exported: bool = False) -> Calla
         import numba
 
         inner = not (entry or exported)
-        njit: Any = numba.njit  # whose published types lack the last two options
-        dispatcher = njit(
+        compile_: Any = functools.partial(
+            numba.njit,
             nogil=True,
             error_model="numpy",
-            cache=entry,
             no_cpython_wrapper=inner,
             no_cfunc_wrapper=inner,
-        )(function)
+        )
+        try:
+            dispatcher = compile_(cache=entry)(function)
+        except RuntimeError:  # no folder that numba could write its cache to
+            dispatcher = compile_()(function)
         _compiled.append((dispatcher, _signature(signature)))
         return dispatcher  # type: ignore[no-any-return]
 
@@ -131,7 +135,8 @@ def compile_entry(announce: Callable[[], None] | None = None) -> None:
             for dispatcher, types in _compiled[:-1]:
                 dispatcher.compile(types)
                 dispatcher.disable_compile()
-        entry.compile(signature)
+        with contextlib.suppress(OSError):  # compiled, but not kept: the disk is full, say
+            entry.compile(signature)
         entry.disable_compile()
 
 

@@ -403,5 +403,7 @@ def _remat_limit(limit: float | None, model_compute: int) -> int | None:
         return None
     if not 1 <= limit < float("inf"):
         raise UsageError(f"limit is a factor of the model's compute, 1 or more, not {limit}")
+    if limit >= 2**62:
+        return 2**62
     whole = int(limit)
-    return int((whole - 1) * model_compute + (limit - whole) * model_compute)
+    return min(int((whole - 1) * model_compute + (limit - whole) * model_compute), 2**62)
