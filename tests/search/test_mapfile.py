@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import signal
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monofuzz.errors import StoredFileError, UsageError
+from monofuzz.errors import MonofuzzError, StoredFileError, UsageError
 from monofuzz.search import Map, map_budgets
 from monofuzz.search.mapfile import Journal
 from tests.search.test_explorer import RANGE, SPAN, by_brute_force, intervals, many_steps, shown
@@ -220,6 +221,36 @@ def test_two_processes_cannot_explore_into_one_file(tmp_path: Path) -> None:
         map_budgets(BatchSteps(many_steps(12, span=500)), between=(0, 600), out=path)
     first.close()
     assert map_budgets(BatchSteps(many_steps(12, span=500)), between=(0, 600), out=path) == whole
+
+
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_full_disk_is_told_and_what_was_saved_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    steps, file = many_steps(200), tmp_path / "map"
+    map_budgets(BatchSteps(steps), between=(0, 10**9), max_runs=20, out=file)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        begin = Journal.begin
+
+        def begin_and_fill(self: Journal, start: Map) -> None:
+            begin(self, start)
+            if call == "write":
+                assert self._file is not None
+                patch.setattr(self._file, "write", full, raising=False)
+            else:
+                patch.setattr("os.fsync", full)
+
+        patch.setattr(Journal, "begin", begin_and_fill)
+        with pytest.raises(MonofuzzError, match="map: cannot write the map: No space left"):
+            map_budgets(BatchSteps(steps), between=(0, 10**9), out=file)
+    again = BatchSteps(steps)
+    found = map_budgets(again, between=(0, 10**9), out=file)
+    assert found == map_budgets(BatchSteps(steps), between=(0, 10**9))
+    assert len(again.runs) <= len(steps) - 20
 
 
 def test_another_time_limit_of_runs_tries_timeouts_again(tmp_path: Path) -> None:

@@ -94,14 +94,20 @@ class Journal:
     def append(self, rows: Rows) -> None:
         """Add rows that were just found. They survive a kill of this process."""
         if self._file is not None:
-            self._file.write(b"".join(_row_blocks(rows)))
-            self._file.flush()
+            try:
+                self._file.write(b"".join(_row_blocks(rows)))
+                self._file.flush()
+            except OSError as error:
+                raise self._unwritable(error) from None
             self._unsynced = True
 
     def sync(self) -> None:
         """Make what was appended survive a crash of the machine, too."""
         if self._file is not None and self._unsynced:
-            os.fsync(self._file.fileno())
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                raise self._unwritable(error) from None
             self._unsynced = False
 
     def finish(self, final: Map) -> None:
@@ -112,8 +118,15 @@ class Journal:
     def close(self) -> None:
         """Leave the file as it is."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # of what could not be written before
+                self._file.close()
             self._file = None
+
+    def _unwritable(self, error: OSError) -> StoredFileError:
+        return StoredFileError(
+            f"{self._path}: cannot write the map: {error.strerror or error}; what the file holds "
+            "already is kept, and the same command goes on from there"
+        )
 
 
 def _encode(found: Map) -> Iterator[bytes]:
