@@ -116,5 +116,5 @@ _WHY = {
 
 def _how_to_go_on(out: Path | None) -> str:
     if out is None:
-        return "with --out FILE, the same command can go on later"
+        return "given --out FILE, the same command goes on where it stopped"
     return f"to go on: {shlex.join(['monofuzz', *sys.argv[1:]])}"
