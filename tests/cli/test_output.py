@@ -146,8 +146,9 @@ def on_terminal(command: list[str], **environment: str) -> str:
     return shown.decode()
 
 
-def test_a_terminal_gets_colours_and_nothing_is_cut() -> None:
-    shown = on_terminal(MAP)
+@pytest.mark.parametrize("columns", ["80", "40"])
+def test_a_terminal_gets_colours_and_nothing_is_cut(columns: str) -> None:
+    shown = on_terminal(MAP, COLUMNS=columns)
     assert ESCAPE in shown
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
 

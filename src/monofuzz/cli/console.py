@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Wide enough that rich never breaks a line that no terminal asked it to break.
 _UNLIMITED = 100_000
+_NARROWEST = 80
 _TRAILING = re.compile(r"[ \t]+(?=\n)")
 
 
@@ -45,7 +46,10 @@ def _console(*, stderr: bool) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     if stream.isatty():
-        return Console(file=stream, highlight=False)
+        console = Console(file=stream, highlight=False)
+        # Too narrow a terminal breaks lines itself; cells cut to fit it would say nothing.
+        console.width = max(console.width, _NARROWEST)
+        return console
     return Console(
         file=cast("TextIO", _Trimmed(stream)), width=_UNLIMITED, highlight=False, soft_wrap=True
     )
