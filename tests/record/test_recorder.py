@@ -356,6 +356,28 @@ def test_used_twice() -> None:
         pass
 
 
+def test_real_tensors_in_a_fake_recording() -> None:
+    x = torch.ones(8)
+    rec = monofuzz.record(fake=True)
+
+    def step() -> None:
+        x.add_(1)
+
+    with (
+        pytest.raises(RecordError, match=r"test_recorder.py:\d+: the step uses a real tensor"),
+        rec,
+    ):
+        step()
+
+
+def test_a_fake_mode_of_ones_own() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(), pytest.raises(UsageError, match="FakeTensorMode is on"):  # noqa: SIM117
+        with monofuzz.record():
+            pass
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(UsageError, match=r"did you mean H100"):
         monofuzz.record(device="H10")

@@ -78,8 +78,12 @@ class Recorder:
     def __enter__(self) -> Self:
         from monofuzz.trace.record.mode import RecordingMode
 
+        from torch._guards import detect_fake_mode
+
         if self._mode is not None:
             raise UsageError("this recorder was used already: make another one")
+        if self._fake_mode is None and detect_fake_mode() is not None:
+            raise UsageError("a FakeTensorMode is on: leave it, and use record(fake=True) instead")
         self._mode = RecordingMode(self._in_place, self._device)
         with contextlib.ExitStack() as stack:
             # A collection at a time of its own choosing would free memory at another operator.
@@ -205,6 +209,11 @@ def explain(error: BaseException) -> MonofuzzError | None:
             "fake tensors have none: record it with real tensors"
         )
     text = str(error).strip().partition("\n")[0]
+    if isinstance(error, AssertionError) and "convert all Tensors to FakeTensors" in text:
+        return RecordError(
+            f"{where}the step uses a real tensor, made before the recording on fake ones began: "
+            "make everything that it uses in the function that sets it up, or in rec.building()"
+        )
     if isinstance(error, AssertionError | RuntimeError | NotImplementedError) and _is_absent(text):
         return RecordError(
             f"{where}the step uses a device that is not there ({text.rstrip('.')}): put the model "
