@@ -76,9 +76,9 @@ class Recorder:
         return contextlib.nullcontext() if self._fake_mode is None else self._fake_mode
 
     def __enter__(self) -> Self:
-        from monofuzz.trace.record.mode import RecordingMode
-
         from torch._guards import detect_fake_mode
+
+        from monofuzz.trace.record.mode import RecordingMode
 
         if self._mode is not None:
             raise UsageError("this recorder was used already: make another one")
