@@ -1,4 +1,4 @@
-"""Map the traces that come with monofuzz under `dtr`: the table in reports/library/README.md.
+"""Map the traces that come with monofuzz under `dtr`: the tables in reports/library.
 
 Run from a checkout::
 
@@ -6,7 +6,9 @@ Run from a checkout::
 
 explores each trace for SECONDS more; maps stay in FOLDER and are continued by the next call, and
 the table is written anew from all maps that are there. ``--variants`` also maps each trace with
-sizes rounded up to 512 bytes, and with costs jittered by up to 1% and 5%.
+sizes rounded up to 512 bytes, and with costs jittered by up to 1% and 5%. ``--direction down``
+completes a map from the peak downwards, which certifies its upper part soon; without it, what
+matters is found first.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +25,9 @@ from monofuzz import map_budgets
 from monofuzz.search import Map
 from monofuzz.trace import Trace, load
 from monofuzz.trace.library import list_traces
+
+if TYPE_CHECKING:
+    from monofuzz.search.frontier import Direction
 
 REPORT = Path(__file__).resolve().parents[1] / "reports" / "library"
 VARIANTS = ("", "align512", "jitter1", "jitter5")
@@ -35,13 +41,13 @@ def jittered(trace: Trace, share: float) -> Trace:
     return dataclasses.replace(trace, op_cost=costs)
 
 
-def explore(name: str, variant: str, file: Path, seconds: float) -> None:
+def explore(name: str, variant: str, file: Path, seconds: float, direction: Direction) -> None:
     """Continue one map."""
     trace = load(name)
     if variant.startswith("jitter"):
         trace = jittered(trace, int(variant.removeprefix("jitter")) / 100)
     align = 512 if variant == "align512" else None
-    map_budgets(trace, "dtr", align=align, time=seconds, out=file, jobs=1)
+    map_budgets(trace, "dtr", align=align, time=seconds, out=file, jobs=1, direction=direction)
 
 
 def worse(found: Map) -> float | None:
@@ -69,6 +75,7 @@ def summary(name: str, found: Map) -> dict[str, object]:
         "between": list(found.between),
         "certified": found.certified,
         "covered": found.covered,
+        "complete_from": found.gaps[-1][1] if found.gaps else found.between[0],
         "regimes": len(found.table),
         "runs": found.runs,
         "first_feasible": int(ok["lo"][0]) if len(ok) else None,
@@ -84,7 +91,7 @@ def summary(name: str, found: Map) -> dict[str, object]:
 def table(found: dict[str, dict[str, dict[str, object]]]) -> list[str]:
     """The summaries as Markdown."""
     lines = [
-        "| trace | certified | known | first feasible | holes | widest | largest cliff "
+        "| trace | certified from | known | first feasible | holes | widest | largest cliff "
         "| more is worse | holes, 512 bytes | holes, 1% | holes, 5% |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -94,7 +101,7 @@ def table(found: dict[str, dict[str, dict[str, object]]]) -> list[str]:
         cliff, share = base["largest_cliff"], base["worse"]
         cells = [
             name,
-            "yes" if base["certified"] else "no",
+            f"{int(str(base['complete_from'])) / peak:.4f}",
             f"{base['covered']:.2%}",
             "-" if first is None else f"{int(str(first)) / peak:.4f}",
             holes(base),
@@ -118,6 +125,7 @@ def main() -> None:
     parser.add_argument("--maps", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--time", type=float, default=60.0, metavar="SECONDS")
     parser.add_argument("--variants", action="store_true")
+    parser.add_argument("--direction", choices=["adaptive", "up", "down"], default="adaptive")
     options = parser.parse_args()
     options.maps.mkdir(parents=True, exist_ok=True)
     shipped = [one.name for one in list_traces() if one.kind == "shipped" and one.name != "demo"]
@@ -125,7 +133,7 @@ def main() -> None:
         for variant in VARIANTS if options.variants else VARIANTS[:1]:
             file = options.maps / f"{name}{'.' if variant else ''}{variant}.map"
             if options.time > 0 and not (file.exists() and Map.load(file).certified):
-                explore(name, variant, file, options.time)
+                explore(name, variant, file, options.time, options.direction)
     found: dict[str, dict[str, dict[str, object]]] = {}
     for name in shipped:
         for variant in VARIANTS:
