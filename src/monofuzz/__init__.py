@@ -13,7 +13,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from monofuzz.counterexample import Counterexample as Counterexample
     from monofuzz.errors import MonofuzzError as MonofuzzError
+    from monofuzz.generate import strategies as strategies
+    from monofuzz.hunt import hunt as hunt
     from monofuzz.replay import Outcome as Outcome
     from monofuzz.replay import peak_memory as peak_memory
     from monofuzz.replay import replay as replay
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from monofuzz.search import assert_monotone as assert_monotone
     from monofuzz.search import check as check
     from monofuzz.search import map_budgets as map_budgets
+    from monofuzz.shrink import shrink as shrink
     from monofuzz.trace import Trace as Trace
     from monofuzz.trace import load as load
     from monofuzz.trace.record import record as record
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Counterexample": "monofuzz.counterexample",
     "Map": "monofuzz.search",
     "MonofuzzError": "monofuzz.errors",
     "MonotonicityUndecided": "monofuzz.search",
@@ -40,6 +45,7 @@ _HOMES = {
     "Trace": "monofuzz.trace",
     "assert_monotone": "monofuzz.search",
     "check": "monofuzz.search",
+    "hunt": "monofuzz.hunt",
     "load": "monofuzz.trace",
     "map_budgets": "monofuzz.search",
     "peak_memory": "monofuzz.replay",
@@ -47,6 +53,8 @@ _HOMES = {
     "record": "monofuzz.trace.record",
     "record_step": "monofuzz.trace.record",
     "replay": "monofuzz.replay",
+    "shrink": "monofuzz.shrink",
+    "strategies": "monofuzz.generate",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604

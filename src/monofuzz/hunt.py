@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from monofuzz.counterexample import examine
 from monofuzz.errors import UsageError
 from monofuzz.generate.fast import CLASSES, MOST_OPERATORS, Sampler
+from monofuzz.generate.slow import EngineSampler
+from monofuzz.replay.policy import parse
 from monofuzz.search.verdict import CLAIMS
 from monofuzz.shrink import complexity, shrink
 
@@ -174,11 +176,12 @@ class _Hunter:
         self._goal = goal
         self._class = graph_class
         self._limit = limit
-        self._samplers = {
-            size: Sampler(policy, graph_class, size, claims=self._claims, limit=limit)
+        self._policy = parse(policy)
+        kind = EngineSampler if self._policy.needs_betweenness else Sampler
+        self._samplers: dict[int, Sampler | EngineSampler] = {
+            size: kind(self._policy, graph_class, size, claims=self._claims, limit=limit)
             for size in sizes
         }
-        self._policy = self._samplers[sizes[0]].policy
         # Each size has its own seeds, so that where one begins does not depend on the others.
         self._next = dict.fromkeys(sizes, seed * 2**32)
         self.result = Hunt(str(self._policy), seed)
@@ -260,13 +263,15 @@ class _Hunter:
         known = self.result.smallest.get(claim)
         return known is None or size < known.operators
 
-    def _keep_worst(self, claim: Claim, sampler: Sampler, hit: Hit) -> None:
+    def _keep_worst(self, claim: Claim, sampler: Sampler | EngineSampler, hit: Hit) -> None:
         example = self._example(claim, sampler, hit)
         known = self.result.worst.get(claim)
         if example is not None and (known is None or example.severity > known.severity):
             self.result.worst[claim] = example
 
-    def _keep_smallest(self, claim: Claim, sampler: Sampler, hit: Hit, end: float | None) -> None:
+    def _keep_smallest(
+        self, claim: Claim, sampler: Sampler | EngineSampler, hit: Hit, end: float | None
+    ) -> None:
         example = self._example(claim, sampler, hit)
         if example is None:
             return
@@ -276,7 +281,9 @@ class _Hunter:
         if known is None or complexity(small.trace) < complexity(known.trace):
             self.result.smallest[claim] = small
 
-    def _example(self, claim: Claim, sampler: Sampler, hit: Hit) -> Counterexample | None:
+    def _example(
+        self, claim: Claim, sampler: Sampler | EngineSampler, hit: Hit
+    ) -> Counterexample | None:
         from monofuzz import __version__
 
         found = examine(sampler.trace(hit.seed), self._policy, claim, limit=self._limit)

@@ -29,7 +29,7 @@ _GOALS = ("smallest", "worst")
     multiple=True,
     required=True,
     help="What to evict; several, divided by commas or given again, see the same graphs. all: "
-    "every deterministic built-in policy that the compiled generator can run.",
+    "every built-in policy but random.",
 )
 @click.option(
     "--claim",
@@ -172,10 +172,7 @@ def _policies(given: tuple[str, ...]) -> list[str]:
     listed: list[str] = []
     for text in given:
         if text.strip() == "all":
-            parsed = [policy.parse(name) for name in policy.names()]
-            listed += [
-                str(one) for one in parsed if one.name != "random" and not one.needs_betweenness
-            ]
+            listed += [name for name in policy.names() if name != "random"]
             continue
         # A comma divides policies, and parameters: what follows it and has no name is a parameter.
         for part in text.split(","):
