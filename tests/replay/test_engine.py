@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import monofuzz
-from monofuzz.errors import ResourceError
+from monofuzz.errors import ResourceError, UsageError
 from monofuzz.replay import Outcome, Policy, TraceSystem
+from monofuzz.replay._jit import load_kernel
 from monofuzz.replay.policy import names, policy
 from monofuzz.trace import Trace, TraceBuilder
 from tests import oracle
@@ -284,16 +288,12 @@ def test_own_policies_are_what_they_say(
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**40), st.integers(1, 2**39))
 @example(0, 0, 2**39)
 def test_random_numbers_are_splitmix64(seed: int, number: int, limit: int) -> None:
-    from monofuzz.replay._jit import load_kernel
-
     for engine in ("compiled", "interpreted"):
         found = load_kernel(engine).random_below(seed >> 32, seed & 0xFFFFFFFF, number, limit)
         assert found == oracle.splitmix64(seed, number) % limit
 
 
 def test_the_policies_and_the_kernel_number_things_alike() -> None:
-    from monofuzz.replay._jit import load_kernel
-
     kernel = load_kernel("interpreted")
     module = __import__("monofuzz.replay.policy", fromlist=["_ONE"])
     for mine, theirs in {
@@ -316,3 +316,149 @@ def test_a_trace_too_large_for_the_machine_is_refused_before_memory_is_taken(
     monkeypatch.setattr("monofuzz.replay.system._physical_memory", lambda: 2**16)
     with pytest.raises(ResourceError, match=r"needs .* GiB of working memory"):
         monofuzz.replay(chain(200), "dtr", 100)
+
+
+def outputs_that_a_held_region_counts() -> tuple[Trace, str, int]:
+    """Three outputs arrive together in a region that is held and counts all of them."""
+    b = TraceBuilder()
+    _, t1 = b.op("a", [], [1, 1], 0)
+    t2, t3 = b.op("b", [t1], [1, 1], 0)
+    b.op("view", [t2, t3], [0], 1, views={0: 0})
+    b.op("c", [t1], [1, 1, 1], 1)
+    return b.finish(), "dtr", 5
+
+
+def one_direction_with_held_regions() -> tuple[Trace, str, int]:
+    """A policy that reads parents only still needs the edges of held regions over children."""
+    b = TraceBuilder()
+    b.op("a", [], [345566942], 0)
+    _, t2, t3 = b.op("b", [], [1, 4096, 667607589], 0)
+    (t4,) = b.op("c", [], [230223043], 240516)
+    b.op("view", [t3, t4], [0, 0], 0, views={0: 0})
+    b.op("d", [t3], [4096], 702000)
+    b.op("view", [t2], [0], 814149, views={0: 0})
+    return b.finish(), "msps", 933496263
+
+
+def a_pending_view_in_an_old_region() -> tuple[Trace, str, int]:
+    """A member with a pending view enters a region that does not know of the view."""
+    b = TraceBuilder()
+    b.constant(33)
+    t1, _ = b.op("o", [], [1, 8], 1)
+    t3, t4 = b.op("o", [], [1, 54], 0)
+    (t5,) = b.op("o", [t4], [1], 0)
+    t6, t7 = b.op("o", [t3], [1, 8], 0)
+    (t8,) = b.op("o", [], [2], 0)
+    b.op("o", [t5], [8], 53)
+    (t10,) = b.op("o", [], [43], 0)
+    (t11,) = b.op("o", [t4, t10], [42], 0)
+    (t12,) = b.op("v", [t7], [0], 0, views={0: 0})
+    (t13,) = b.op("o", [t6], [1], 0)
+    b.op("o", [t11], [0], 1)
+    b.op("o", [t11, t12, t1], [25], 0)
+    b.op("v", [t8, t13], [0], 1, views={0: 1})
+    return b.finish(keep=[]), "e-size", 173
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreted"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        outputs_that_a_held_region_counts,
+        one_direction_with_held_regions,
+        a_pending_view_in_an_old_region,
+    ],
+)
+def test_rare_regions(case: Callable[[], tuple[Trace, str, int]], engine: str) -> None:
+    trace, name, budget = case()
+    expected = oracle.replay(trace, name, budget)
+    found = record(TraceSystem(trace, name, limit=None, engine=engine).run(budget))
+    assert found == {key: expected[key] for key in found}
+
+
+@pytest.mark.parametrize("name", ["dtr", "msps", "he-star"])
+@DIFFERENTIAL
+@given(trace=ANY_TRACE, data=st.data())
+def test_bounds_never_exceed_the_sums_that_they_bound(
+    name: str, trace: Trace, data: st.DataObject
+) -> None:
+    """After every choice: marked sums are the oracle's, the others at most that."""
+    kernel = load_kernel("interpreted")
+    roots = np.unique(trace.tensor_root).tolist()
+    sums: list[dict[int, tuple[int, int]]] = []
+
+    class Watched(oracle.Replay):
+        def choose(self) -> oracle.Storage:
+            sums.append({s.root: (s.region.cost, s.region_rev.cost) for s in self.pool})
+            return super().choose()
+
+    wrong: list[object] = []
+
+    def choose(m: Sequence[int], f: object, own: object, need: int) -> int:
+        victim = original(m, f, own, need)
+        expected = sums.pop(0)
+        for i in range(m[kernel.POOL_N]):
+            s = m[m[kernel.POOL_S] + i]
+            for d in range(2):
+                row = d * m[kernel.N] + s
+                if s < 0 or not (m[kernel.REGIONS] >> d) & 1:
+                    continue
+                bound, sure = m[m[kernel.LB] + row], m[m[kernel.EX] + row] == m[kernel.ERA]
+                total = expected[roots[s]][d]
+                if bound > total or (sure and bound != total):
+                    wrong.append((roots[s], d, bound, sure, total))
+        return int(victim)
+
+    original = kernel.choose
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "choose", choose)
+        for budget in budgets_of(trace, data):
+            sums.clear()
+            oracle.replay(trace, name, budget, replayer=Watched)
+            TraceSystem(trace, name, limit=None, engine="interpreted").run(budget)
+            assert wrong == []
+
+
+def test_a_trace_goes_by_its_name() -> None:
+    assert monofuzz.replay("demo", "lru", 1.0).status == "ok"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"limit": "60"},
+        {"limit": 0.5},
+        {"limit": float("nan")},
+        {"timeout": "x"},
+        {"timeout": 0},
+        {"align": 1.5},
+        {"align": 0},
+        {"engine": "jit"},
+    ],
+)
+def test_wrong_settings_are_refused_in_a_sentence(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        monofuzz.replay(chain(3), "dtr", 100, **wrong)
+
+
+def score_with(helper: Callable[[float], float]) -> Policy:
+    def same_name(cost: float) -> float:
+        return helper(cost)
+
+    return policy(same_name)
+
+
+def test_own_policies_are_told_apart_by_what_they_do() -> None:
+    def once(x: float) -> float:
+        return x
+
+    def twice(x: float) -> float:
+        return 2 * x
+
+    def scaled(factor: float) -> Callable[[float], float]:
+        return lambda x: factor * x
+
+    assert score_with(once).identity == score_with(once).identity
+    assert score_with(once).identity != score_with(twice).identity
+    assert score_with(scaled(2)).identity == score_with(scaled(2)).identity
+    assert score_with(scaled(2)).identity != score_with(scaled(3)).identity

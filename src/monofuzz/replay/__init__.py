@@ -10,6 +10,7 @@ from monofuzz.replay.stop import StopFlag
 from monofuzz.replay.system import TraceSystem
 
 if TYPE_CHECKING:
+    from monofuzz.trace.files import Source
     from monofuzz.trace.model import Trace
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
 
 
 def replay(
-    trace: Trace,
+    trace: Trace | Source,
     policy: str | Policy,
     budget: str | int | float,
     *,
@@ -36,11 +37,15 @@ def replay(
 ) -> Outcome:
     """Replay ``trace`` at one budget: bytes (int), a ratio of the peak (float), or text.
 
-    The other arguments are those of `TraceSystem`. Raises `BudgetError` and `PolicyError`.
+    ``trace`` may be given by its name or path; the other arguments are those of `TraceSystem`.
+    Raises `BudgetError` and `PolicyError`.
     """
     from monofuzz.budget import parse as parse_budget
+    from monofuzz.trace import load
+    from monofuzz.trace.model import Trace
 
-    system = TraceSystem(trace, policy, limit=limit, timeout=timeout, align=align, engine=engine)
+    loaded = trace if isinstance(trace, Trace) else load(trace)
+    system = TraceSystem(loaded, policy, limit=limit, timeout=timeout, align=align, engine=engine)
     return system.run(parse_budget(budget, system.peak))
 
 

@@ -694,7 +694,10 @@ def absorb_all(
             if not m[m[SLOT] + known + (p >> 5)] & (1 << (p & 31)):
                 hold(m, f, row)
                 continue
-        mixed = met and sees_old(m, row) != sees_old(m, own)
+        # A member with a pending view is taken in at its present cost, which the old graph lacks.
+        mixed = met and (
+            sees_old(m, row) != sees_old(m, own) or (m[NDELTA] > 0 and sees_old(m, row))
+        )
         if m[m[HELD] + row] < 0 and not explicit and not mixed:
             absorb(m, f, row, s, total, members)
             continue
@@ -1310,11 +1313,12 @@ def evict(m: Ints, f: Doubles, s: int, released: bool) -> None:
         else:
             down = explore(m, s, 0, sees_old(m, s), UNBOUNDED, m[QA], m[FA])
             up = explore(m, s, n, sees_old(m, n + s), UNBOUNDED, m[QB], m[FB])
-            if m[REGIONS] & 1:
+            # Held regions are kept in both directions: each needs the edges of the other.
+            if m[REGIONS] & 1 or m[NHELD] > 0:
                 absorb_all(
                     m, f, s, 0, down[0], down[1], down[2], down[3], m[QA], m[FA], m[FB], up[2]
                 )
-            if m[REGIONS] & 2:
+            if m[REGIONS] & 2 or m[NHELD] > 0:
                 absorb_all(m, f, s, n, up[0], up[1], up[2], up[3], m[QB], m[FB], m[FA], down[2])
             drop(m, s)
             drop(m, n + s)
@@ -1409,8 +1413,11 @@ def arrive(m: Ints, op: int) -> None:
             first = m[m[ADJ_PTR] + n + s]
             for j in range(first, first + m[m[CNT] + n + s]):
                 u = m[m[ADJ] + j]
-                if m[m[HELD] + u] >= 0 or (m[NPEND] > 0 and m[m[VER] + u] == m[GRAPH]):
+                if m[m[HELD] + u] >= 0:
+                    # It may hold any of the outputs: nothing of its sum is known any more.
                     drop(m, u)
+                    m[m[LB] + u], m[m[CN] + u] = 0, 0
+                elif m[NPEND] > 0 and m[m[VER] + u] == m[GRAPH]:
                     m[m[LB] + u] = max(m[m[LB] + u] - m[m[COST] + s], 0)
                     m[m[CN] + u] = max(m[m[CN] + u] - 1, 0)
                     m[m[EX] + u] = 0

@@ -6,8 +6,12 @@ lists them with their formulas. In text a policy is ``NAME`` or ``NAME:KEY=VALUE
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
+import os
+import time
+import types
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -153,22 +157,14 @@ class Policy:
             raise PolicyError(f"{self} is built in: it has no score function to call")
         return self.function(*args)
 
-    @property
+    @functools.cached_property
     def identity(self) -> str:
         """What determines the choices: the text, and for own policies the code as well."""
         if self.function is None:
             return str(self)
         import hashlib
 
-        code = self.function.__code__
-        constants = [getattr(self.function, "__defaults__", None), code.co_consts, code.co_names]
-        closure = [cell.cell_contents for cell in self.function.__closure__ or ()]
-        known = [
-            self.function.__globals__[name]
-            for name in code.co_names
-            if isinstance(self.function.__globals__.get(name), int | float)
-        ]
-        text = repr([code.co_code, constants, closure, known])
+        text = repr(_content(self.function, set()))
         return f"{self.name}@{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
@@ -221,6 +217,35 @@ class Policy:
         return self.function is None and _REGISTRY[self.name].rule == _CONTROL
 
 
+def _content(value: object, seen: set[int]) -> object:
+    """What a function does, as far as it can be written down: its code and all that it refers to.
+
+    Anything that has no faithful text of its own stands for this very object, in this process: then
+    nothing kept from another process is taken for the same.
+    """
+    value = getattr(value, "py_func", value)
+    if isinstance(value, types.CodeType):
+        return (value.co_code.hex(), [_content(c, seen) for c in value.co_consts], value.co_names)
+    if inspect.isfunction(value):
+        if id(value) in seen:
+            return value.__qualname__
+        seen.add(id(value))
+        read = inspect.getclosurevars(value)
+        outside = {**read.globals, **read.nonlocals}
+        return (
+            _content(value.__code__, seen),
+            [_content(v, seen) for v in value.__defaults__ or ()],
+            sorted((name, repr(_content(v, seen))) for name, v in outside.items()),
+        )
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    if isinstance(value, tuple | list | frozenset):
+        return (type(value).__name__, [_content(v, seen) for v in value])
+    if isinstance(value, types.ModuleType | types.BuiltinFunctionType | type):
+        return repr(value)
+    return (os.getpid(), id(value), time.time_ns())
+
+
 def parse(text: str | Policy) -> Policy:
     """The policy that a text names, or the policy itself.
 
@@ -234,10 +259,11 @@ def parse(text: str | Policy) -> Policy:
     name, colon, rest = text.strip().partition(":")
     kind = _REGISTRY.get(name)
     if kind is None:
+        shown = name if len(name) <= 60 else name[:57] + "..."
         raise PolicyError(
-            f"unknown policy {name!r}{nearest(name, names())}"
+            f"unknown policy {shown!r}{nearest(name, names())}"
             if nearest(name, names())
-            else f"unknown policy {name!r}: choose one of {', '.join(names())}"
+            else f"unknown policy {shown!r}: choose one of {', '.join(names())}"
         )
     given: dict[str, float | int] = {}
     if colon:

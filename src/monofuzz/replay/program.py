@@ -49,8 +49,9 @@ def compile_program(trace: Trace, align: int | None = None) -> Program:
     storage = np.searchsorted(roots, root)
     size = trace.tensor_size
     if align is not None:
-        if isinstance(align, bool) or not 1 <= align <= MAX_ALIGN:
-            raise UsageError(f"align must be between 1 and 2**32 bytes, not {align}")
+        given: object = align
+        if type(given) is not int or not 1 <= align <= MAX_ALIGN:
+            raise UsageError(f"align must be a whole number from 1 to 2**32 bytes, not {align!r}")
         size = -(-size // align) * align
         if float(size.sum(dtype=np.float64)) >= 2.0**61:
             raise TraceError(f"sizes rounded up to {align} bytes add up to more than 2**61 bytes")

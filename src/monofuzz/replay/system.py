@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import numbers
 import os
 import threading
 from dataclasses import dataclass
@@ -391,9 +392,13 @@ def _checked(budget: int) -> int:
     return int(budget)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def _checked_timeout(timeout: float | None) -> float | None:
-    if timeout is not None and not timeout > 0:
-        raise UsageError(f"timeout must be a positive number of seconds, not {timeout}")
+    if timeout is not None and not (_is_number(timeout) and timeout > 0):
+        raise UsageError(f"timeout must be a positive number of seconds, not {timeout!r}")
     return timeout
 
 
@@ -401,8 +406,8 @@ def _remat_limit(limit: float | None, model_compute: int) -> int | None:
     """The greatest allowed rematerialisation compute, in nanoseconds."""
     if limit is None:
         return None
-    if not 1 <= limit < float("inf"):
-        raise UsageError(f"limit is a factor of the model's compute, 1 or more, not {limit}")
+    if not (_is_number(limit) and 1 <= limit < float("inf")):
+        raise UsageError(f"limit is a factor of the model's compute, 1 or more, not {limit!r}")
     if limit >= 2**62:
         return 2**62
     whole = int(limit)
