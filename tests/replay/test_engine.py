@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import monofuzz
-from monofuzz.errors import ResourceError, UsageError
+from monofuzz.errors import PolicyError, ResourceError, UsageError
 from monofuzz.replay import Outcome, Policy, TraceSystem
 from monofuzz.replay._jit import load_kernel
 from monofuzz.replay.policy import names, policy
@@ -462,3 +462,23 @@ def test_own_policies_are_told_apart_by_what_they_do() -> None:
     assert score_with(once).identity != score_with(twice).identity
     assert score_with(scaled(2)).identity == score_with(scaled(2)).identity
     assert score_with(scaled(2)).identity != score_with(scaled(3)).identity
+
+
+@policy
+def fails(cost: float) -> float:
+    return float((1, 2, 3)[int(cost) + 5])
+
+
+@policy
+def reads_a_dictionary(cost: float) -> float:
+    return TABLE["x"] * cost
+
+
+TABLE = {"x": object()}
+
+
+def test_score_functions_that_cannot_work_are_refused_in_a_sentence() -> None:
+    with pytest.raises(PolicyError, match="score function 'fails' raised IndexError"):
+        monofuzz.replay(chain(9), fails, 60, engine="interpreted")
+    with pytest.raises(PolicyError, match=r"'reads_a_dictionary' cannot be compiled.*TABLE"):
+        monofuzz.replay(chain(9), reads_a_dictionary, 60)

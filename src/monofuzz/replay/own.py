@@ -7,6 +7,7 @@ than most scores do; inside a scan the score is inlined.
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,12 +43,18 @@ def scan_of(policy: Policy, kernel: ModuleType, engine: str) -> Any:
     try:
         score = compiled(_widened(policy, compiled(function)))
         return compiled(signature)(_scan(kernel, score))
-    except numba.core.errors.NumbaError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = next((line for line in lines if "rror" not in line[:20]), "unknown reason")
+    except Exception as error:
         raise PolicyError(
-            f"score function {policy.name!r} cannot be compiled by numba: {reason}"
+            f"score function {policy.name!r} cannot be compiled by numba: {_reason(error)}"
         ) from None
+
+
+def _reason(error: Exception) -> str:
+    """The line of numba's message that says what is wrong."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(("Failed in", "During", "File "))]
+    return told[0] if told else type(error).__name__
 
 
 def _widened(policy: Policy, inner: Callable[..., float]) -> Callable[..., float]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from monofuzz.errors import BudgetError, ResourceError, TraceError, UsageError
+from monofuzz.errors import BudgetError, PolicyError, ResourceError, TraceError, UsageError
 from monofuzz.replay._jit import compile_entry, load_kernel
 from monofuzz.replay.outcome import Fail, Outcome, Status
 from monofuzz.replay.own import scan_of
@@ -221,6 +221,12 @@ class TraceSystem:
                     at(results), rows, at(victims), at(flag.array),
                 )
             )  # fmt: skip
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if self._policy.function is None:
+                raise
+            raise PolicyError(
+                f"score function {self._policy.name!r} raised {type(error).__name__}: {error}"
+            ) from None
         finally:
             if watch is not None:
                 watch.cancel()
