@@ -108,9 +108,15 @@ def _needs(trace: Trace) -> list[list[tuple[int, bytes]]]:
                 # It orders nothing else.
                 needs.append(need)
                 continue
-            need += [(move, b"move") for move in last_moves.get(storage, [])]
-            last_moves[storage] = [c]
-            readers[storage] = []
+            moves = last_moves.get(storage, [])
+            if what == PIN:
+                # Pins may stand in any order: one keeps the storage, the others change nothing.
+                need += [(move, b"move") for move in moves if trace.command[move] != PIN]
+                last_moves[storage] = [*moves, c]
+            else:
+                need += [(move, b"move") for move in moves]
+                last_moves[storage] = [c]
+                readers[storage] = []
         needs.append(need)
     return needs
 
