@@ -135,6 +135,26 @@ def test_a_walk_is_all_budgets(name: str, trace: Trace) -> None:
 
 
 @METAMORPHIC
+@given(
+    trace=ANY_TRACE,
+    name=st.sampled_from([name for name in names() if name != "t-control"]),
+    pause=st.integers(0, 6),
+    levels=st.integers(1, 3),
+)
+def test_a_walk_may_save_its_state_anywhere(
+    trace: Trace, name: str, pause: int, levels: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("monofuzz.replay.system._PAUSE", pause)
+        patch.setattr("monofuzz.replay.system._LEVELS", levels)
+        walked = list(TraceSystem(trace, name).walk(0, 2**61))
+    alone = TraceSystem(trace, name).run_many([outcome.interval[0] for outcome in walked])
+    for one, two in zip(walked, alone, strict=True):
+        assert one.same_run(two)
+        assert one.interval == two.interval
+
+
+@METAMORPHIC
 @given(trace=ANY_TRACE, align=st.integers(1, 40), data=st.data())
 def test_alignment_is_a_trace_with_larger_sizes(
     trace: Trace, align: int, data: st.DataObject
