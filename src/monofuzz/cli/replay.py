@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -67,7 +68,6 @@ def command(
 
 def document(system: TraceSystem, outcome: Outcome) -> dict[str, Any]:
     """One run as JSON."""
-    fail = outcome.fail
     return {
         "trace": system.name,
         "policy": system.policy,
@@ -88,14 +88,7 @@ def document(system: TraceSystem, outcome: Outcome) -> dict[str, Any]:
         "peak_pinned": outcome.peak_pinned,
         "depth_at_peak_pinned": outcome.depth_at_peak_pinned,
         "max_depth": outcome.max_depth,
-        "fail": None
-        if fail is None
-        else {
-            "pinned_bytes": fail.pinned_bytes,
-            "request": fail.request,
-            "depth": fail.depth,
-            "over_by": fail.over_by,
-        },
+        "fail": None if outcome.fail is None else dataclasses.asdict(outcome.fail),
     }
 
 

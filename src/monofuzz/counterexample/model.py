@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 from dataclasses import dataclass, field, replace
@@ -182,7 +183,6 @@ def examine(
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """A run as JSON, its victims only as a hash."""
-    fail = outcome.fail
     return {
         "budget": outcome.budget,
         "status": outcome.status,
@@ -199,12 +199,5 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "peak_pinned": outcome.peak_pinned,
         "depth_at_peak_pinned": outcome.depth_at_peak_pinned,
         "max_depth": outcome.max_depth,
-        "fail": None
-        if fail is None
-        else {
-            "pinned_bytes": fail.pinned_bytes,
-            "request": fail.request,
-            "depth": fail.depth,
-            "over_by": fail.over_by,
-        },
+        "fail": None if outcome.fail is None else dataclasses.asdict(outcome.fail),
     }
