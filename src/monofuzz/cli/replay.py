@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,22 +72,7 @@ def document(system: TraceSystem, outcome: Outcome) -> dict[str, Any]:
         "policy": system.policy,
         "budget": outcome.budget,
         "ratio": outcome.budget / system.peak if system.peak else None,
-        "status": outcome.status,
-        "model_compute": outcome.model_compute,
-        "remat_compute": outcome.remat_compute,
-        "overhead": outcome.overhead,
-        "evictions": outcome.evictions,
-        "evictions_all": outcome.evictions_all,
-        "distinct_evicted": outcome.distinct_evicted,
-        "remats": outcome.remats,
-        "victims_sha256": outcome.victims_sha256,
-        "interval": list(outcome.interval),
-        "certified": outcome.certified,
-        "peak_memory": outcome.peak_memory,
-        "peak_pinned": outcome.peak_pinned,
-        "depth_at_peak_pinned": outcome.depth_at_peak_pinned,
-        "max_depth": outcome.max_depth,
-        "fail": None if outcome.fail is None else dataclasses.asdict(outcome.fail),
+        **outcome.to_json(),
     }
 
 

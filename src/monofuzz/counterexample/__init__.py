@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from monofuzz.counterexample.finding import Finding, inspect_runs, least_budget, runs_of
+from monofuzz.counterexample.finding import (
+    Finding,
+    findings,
+    inspect_runs,
+    least_budget,
+    runs_of,
+)
 from monofuzz.counterexample.model import Counterexample, examine
+from monofuzz.counterexample.signature import Signature, signature_of
 from monofuzz.counterexample.storage import load, save
 
 __all__ = [
     "Counterexample",
     "Finding",
+    "Signature",
     "examine",
+    "findings",
     "inspect_runs",
     "least_budget",
     "load",
     "runs_of",
     "save",
+    "signature_of",
 ]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from monofuzz.replay import Outcome, TraceSystem
     from monofuzz.search.verdict import Claim
     from monofuzz.trace import Trace
 
-__all__ = ["Finding", "inspect_runs", "least_budget", "runs_of"]
+__all__ = ["Finding", "findings", "inspect_runs", "least_budget", "runs_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,25 @@ def runs_of(system: TraceSystem, *, most: int | None = None) -> list[Outcome] | 
 
 
 def inspect_runs(runs: Iterable[Outcome], claim: Claim, peak: int) -> Finding | None:
-    """The worst finding among runs without gaps, or None when they keep the claim.
-
-    For *feasibility* the widest hole (a thrashed run ends one, as it is no failure): the last
-    feasible budget below it and its first. For *cost* the largest factor over the cheapest run
-    below: the two budgets that are closest.
-    """
-    return _widest_hole(runs, peak) if claim == "feasibility" else _steepest_rise(runs)
-
-
-def _widest_hole(runs: Iterable[Outcome], peak: int) -> Finding | None:
+    """The worst of the `findings` among runs, the first of equals; None when there are none."""
     best: Finding | None = None
+    for finding in findings(runs, claim, peak):
+        if best is None or finding.severity > best.severity:
+            best = finding
+    return best
+
+
+def findings(runs: Iterable[Outcome], claim: Claim, peak: int) -> Iterator[Finding]:
+    """All breaks of a claim among runs without gaps, in the order of their budgets.
+
+    For *feasibility* the holes (a thrashed run ends one, as it is no failure): the last feasible
+    budget below each and its first. For *cost* every run that costs more than the cheapest below
+    it: the two budgets that are closest.
+    """
+    return _holes(runs, peak) if claim == "feasibility" else _rises(runs)
+
+
+def _holes(runs: Iterable[Outcome], peak: int) -> Iterator[Finding]:
     feasible = start = -1
     end = 0
     for run in runs:
@@ -78,27 +86,19 @@ def _widest_hole(runs: Iterable[Outcome], peak: int) -> Finding | None:
             end = peak + 1 if hi is None else hi
             continue
         if start >= 0:
-            best = _worse(best, Finding(feasible, start, (end - start) / max(peak, 1)))
+            yield Finding(feasible, start, (end - start) / max(peak, 1))
             start = -1
         if run.status == "ok":
             feasible = (lo if hi is None else hi) - 1
-    return best
 
 
-def _steepest_rise(runs: Iterable[Outcome]) -> Finding | None:
-    best: Finding | None = None
+def _rises(runs: Iterable[Outcome]) -> Iterator[Finding]:
     least = feasible = -1
     for run in runs:
         if run.status != "ok":
             continue
         lo, hi = run.interval
         if least >= 0 and run.cost > least:
-            factor = run.cost / least if least else float("inf")
-            best = _worse(best, Finding(feasible, lo, factor))
+            yield Finding(feasible, lo, run.cost / least if least else float("inf"))
         if least < 0 or run.cost <= least:
             least, feasible = run.cost, (lo if hi is None else hi) - 1
-    return best
-
-
-def _worse(known: Finding | None, new: Finding) -> Finding:
-    return new if known is None or new.severity > known.severity else known

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from monofuzz.canonical import canonical_hash
-from monofuzz.counterexample.finding import inspect_runs, runs_of
+from monofuzz.counterexample.finding import findings, runs_of
+from monofuzz.counterexample.signature import Signature, signature_of
 from monofuzz.errors import UsageError
 from monofuzz.search.verdict import CLAIMS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from monofuzz.replay import Outcome, TraceSystem
     from monofuzz.replay.policy import Policy
     from monofuzz.search.verdict import Claim
     from monofuzz.trace import Trace
 
-__all__ = ["COMPARED", "Counterexample", "examine", "outcome_json"]
+__all__ = ["COMPARED", "Counterexample", "examine"]
 
 COMPARED = (
     "status",
@@ -40,6 +40,9 @@ COMPARED = (
 )
 """What must be the same when a counterexample is replayed."""
 
+MOST_FINDINGS = 16
+"""How many breaks of a claim in one map are looked at, the worst first."""
+
 
 @dataclass(frozen=True)
 class Counterexample:
@@ -47,8 +50,9 @@ class Counterexample:
 
     ``below`` and ``above`` are the runs at the smaller and the larger budget. ``severity`` is the
     width of the hole as a share of the peak (feasibility), or the factor by which the larger budget
-    costs more (cost). ``limit`` and ``align`` are those of `TraceSystem`. ``found`` says how it was
-    found: generator, seed, versions; nothing depends on it.
+    costs more (cost). ``signature`` is its mechanism. ``limit`` and ``align`` are those of
+    `TraceSystem`. ``found`` says how it was found (generator, seed, versions); nothing depends on
+    it.
     """
 
     trace: Trace
@@ -57,9 +61,27 @@ class Counterexample:
     below: Outcome
     above: Outcome
     severity: float
+    signature: Signature | None = None
     limit: float | None = 60.0
     align: int | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, system: TraceSystem, claim: Claim, below: int, above: int, severity: float
+    ) -> Counterexample:
+        """The runs of a system at two budgets as a counterexample; not asked is whether it is one."""
+        example = cls(
+            trace=system.trace,
+            policy=system.policy,
+            claim=claim,
+            below=system.run(below),
+            above=system.run(above),
+            severity=severity,
+            limit=system.limit,
+            align=system.align,
+        )
+        return replace(example, signature=signature_of(example))
 
     @property
     def operators(self) -> int:
@@ -102,6 +124,8 @@ class Counterexample:
                 for name in COMPARED
                 if getattr(again, name) != getattr(recorded, name)
             ]
+        if self.signature is not None and not listed and signature_of(self) != self.signature:
+            listed.append(f"the signature is {signature_of(self)}, not {self.signature}")
         if not breaks(self.claim, self.below, self.above):
             listed.append(f"the two runs do not break the {self.claim} claim")
         return listed
@@ -119,8 +143,9 @@ class Counterexample:
             "operators": self.operators,
             "severity": self.severity,
             "witness": list(self.witness),
-            "below": outcome_json(self.below),
-            "above": outcome_json(self.above),
+            "signature": None if self.signature is None else self.signature.to_json(),
+            "below": {"budget": self.below.budget, **self.below.to_json()},
+            "above": {"budget": self.above.budget, **self.above.to_json()},
         }
 
     def __str__(self) -> str:
@@ -155,10 +180,12 @@ def examine(
     align: int | None = None,
     engine: str = "compiled",
     most_runs: int | None = None,
+    accept: Callable[[Counterexample], bool] | None = None,
 ) -> Counterexample | None:
     """The worst counterexample that a trace is to a claim, from its complete map, or None.
 
-    ``most_runs``: give up (None) on a trace whose map needs more.
+    ``most_runs``: give up (None) on a trace whose map needs more. ``accept``: the worst to which it
+    says yes, of the `MOST_FINDINGS` worst.
     """
     from monofuzz.replay.system import TraceSystem
 
@@ -166,38 +193,11 @@ def examine(
         raise UsageError(f"unknown claim {claim!r}; the claims are {' and '.join(CLAIMS)}")
     system = TraceSystem(trace, policy, limit=limit, align=align, engine=engine)
     runs = runs_of(system, most=most_runs)
-    finding = None if runs is None else inspect_runs(runs, claim, system.peak)
-    if finding is None:
+    if runs is None:
         return None
-    return Counterexample(
-        trace=trace,
-        policy=system.policy,
-        claim=claim,
-        below=system.run(finding.below),
-        above=system.run(finding.above),
-        severity=finding.severity,
-        limit=limit,
-        align=align,
-    )
-
-
-def outcome_json(outcome: Outcome) -> dict[str, Any]:
-    """A run as JSON, its victims only as a hash."""
-    return {
-        "budget": outcome.budget,
-        "status": outcome.status,
-        "interval": list(outcome.interval),
-        "model_compute": outcome.model_compute,
-        "remat_compute": outcome.remat_compute,
-        "overhead": outcome.overhead,
-        "evictions": outcome.evictions,
-        "evictions_all": outcome.evictions_all,
-        "distinct_evicted": outcome.distinct_evicted,
-        "remats": outcome.remats,
-        "victims_sha256": outcome.victims_sha256,
-        "peak_memory": outcome.peak_memory,
-        "peak_pinned": outcome.peak_pinned,
-        "depth_at_peak_pinned": outcome.depth_at_peak_pinned,
-        "max_depth": outcome.max_depth,
-        "fail": None if outcome.fail is None else dataclasses.asdict(outcome.fail),
-    }
+    worst = sorted(findings(runs, claim, system.peak), key=lambda f: -f.severity)
+    for finding in worst[: MOST_FINDINGS if accept is not None else 1]:
+        example = Counterexample.of(system, claim, finding.below, finding.above, finding.severity)
+        if accept is None or accept(example):
+            return example
+    return None

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from monofuzz.counterexample.model import Counterexample
+from monofuzz.counterexample.signature import Signature
 from monofuzz.errors import MonofuzzError, StoredFileError, TraceError
 from monofuzz.replay.outcome import Fail, Outcome
 from monofuzz.replay.policy import parse
@@ -94,6 +95,18 @@ class _Run(msgspec.Struct):
         )
 
 
+class _Signature(msgspec.Struct):
+    depth: int
+    share: float
+    common: int
+    evicted: int | None
+    instead: int | None
+    flips: bool
+
+    def signature(self) -> Signature:
+        return Signature(**{name: getattr(self, name) for name in self.__struct_fields__})
+
+
 class _File(msgspec.Struct):
     format: str
     version: int
@@ -109,6 +122,7 @@ class _File(msgspec.Struct):
     above: _Run
     trace: _Inline
     found: dict[str, str | int | float | bool | list[int] | None]
+    signature: _Signature | None = None
 
 
 class _Head(msgspec.Struct):
@@ -152,6 +166,7 @@ def load(path: str | os.PathLike[str], *, trace: Trace | None = None) -> Counter
         below=file.below.outcome(),
         above=file.above.outcome(),
         severity=file.severity,
+        signature=None if file.signature is None else file.signature.signature(),
         limit=file.limit,
         align=file.align,
         found=file.found,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = ["Fail", "Outcome", "Status"]
 
@@ -61,6 +62,27 @@ class Outcome:
     def overhead(self) -> float:
         """Compute relative to the model's own; 1.0 for a trace without compute."""
         return self.cost / self.model_compute if self.model_compute else 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the budget, for JSON; of the victims only their hash."""
+        return {
+            "status": self.status,
+            "model_compute": self.model_compute,
+            "remat_compute": self.remat_compute,
+            "overhead": self.overhead,
+            "evictions": self.evictions,
+            "evictions_all": self.evictions_all,
+            "distinct_evicted": self.distinct_evicted,
+            "remats": self.remats,
+            "victims_sha256": self.victims_sha256,
+            "interval": list(self.interval),
+            "certified": self.certified,
+            "peak_memory": self.peak_memory,
+            "peak_pinned": self.peak_pinned,
+            "depth_at_peak_pinned": self.depth_at_peak_pinned,
+            "max_depth": self.max_depth,
+            "fail": None if self.fail is None else dataclasses.asdict(self.fail),
+        }
 
     def same_run(self, other: Outcome) -> bool:
         """Whether both are the same run: same victims, same counters, same end."""
