@@ -26,6 +26,7 @@ ORDER = (
     "counterexample",
     "generate",
     "shrink",
+    "explain",
     "hunt",
     "report",
     "cli",

@@ -24,7 +24,15 @@ from monofuzz.errors import UsageError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["ENGINES", "compile_entry", "jit", "load_kernel", "pointers", "scan_type"]
+__all__ = [
+    "ENGINES",
+    "compile_entry",
+    "fresh_kernel",
+    "jit",
+    "load_kernel",
+    "pointers",
+    "scan_type",
+]
 
 ENGINES = ("compiled", "interpreted")
 _INTERPRETED = "monofuzz.replay._kernel_interpreted"
@@ -147,6 +155,13 @@ def load_kernel(engine: str) -> ModuleType:
         return importlib.import_module("monofuzz.replay.kernel")
     if engine != "interpreted":
         raise UsageError(f"unknown engine {engine!r}: choose one of {', '.join(ENGINES)}")
+    module = fresh_kernel()
+    sys.modules[_INTERPRETED] = module
+    return module
+
+
+def fresh_kernel() -> ModuleType:
+    """An interpreted kernel of the caller's own, whose functions may be replaced by others."""
     found = importlib.util.find_spec("monofuzz.replay.kernel")
     assert found is not None
     assert found.origin is not None
@@ -154,6 +169,5 @@ def load_kernel(engine: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[_INTERPRETED] = module
     spec.loader.exec_module(module)
     return module

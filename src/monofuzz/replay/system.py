@@ -85,7 +85,7 @@ class TraceSystem:
         self.remat_limit = (
             remat_limit if remat_limit is not None else _remat_limit(limit, self.model_compute)
         )
-        self._kernel = prepare(engine)
+        self._kernel = self._load()
         if self._policy.needs_betweenness:
             from monofuzz.replay.betweenness import ranks
 
@@ -138,6 +138,9 @@ class TraceSystem:
             budget = end
 
     # ------------------------------------------------------------------------------ engine
+
+    def _load(self) -> ModuleType:
+        return prepare(self.engine)
 
     def _runs(
         self,
