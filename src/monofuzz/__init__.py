@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from monofuzz.counterexample import Counterexample as Counterexample
+    from monofuzz.errors import FlakyError as FlakyError
     from monofuzz.errors import MonofuzzError as MonofuzzError
     from monofuzz.generate import strategies as strategies
     from monofuzz.hunt import hunt as hunt
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from monofuzz.search import Map as Map
     from monofuzz.search import MonotonicityUndecided as MonotonicityUndecided
     from monofuzz.search import MonotonicityViolation as MonotonicityViolation
+    from monofuzz.search import Run as Run
     from monofuzz.search import assert_monotone as assert_monotone
     from monofuzz.search import check as check
     from monofuzz.search import map_budgets as map_budgets
@@ -37,11 +39,13 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Counterexample": "monofuzz.counterexample",
+    "FlakyError": "monofuzz.errors",
     "Map": "monofuzz.search",
     "MonofuzzError": "monofuzz.errors",
     "MonotonicityUndecided": "monofuzz.search",
     "MonotonicityViolation": "monofuzz.search",
     "Outcome": "monofuzz.replay",
+    "Run": "monofuzz.search",
     "Trace": "monofuzz.trace",
     "assert_monotone": "monofuzz.search",
     "check": "monofuzz.search",

@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "BudgetError",
     "DownloadError",
+    "FlakyError",
     "MonofuzzError",
     "PolicyError",
     "RecordError",
@@ -38,6 +39,10 @@ class BudgetError(MonofuzzError):
 
 class RecordError(MonofuzzError):
     """A training step that cannot be recorded, or was not recorded completely."""
+
+
+class FlakyError(MonofuzzError):
+    """A system that gives different runs at the same budget: nothing can be said about it."""
 
 
 class ResourceError(MonofuzzError):

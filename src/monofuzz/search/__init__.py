@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from monofuzz.search.blackbox import BlackBox, Run, as_system
 from monofuzz.search.explorer import SAMPLED_RUNS, Progress
 from monofuzz.search.mapping import (
     Check,
@@ -17,6 +18,7 @@ from monofuzz.search.verdict import Cliff, Hole, Verdict, Witness, cliffs, holes
 
 __all__ = [
     "SAMPLED_RUNS",
+    "BlackBox",
     "Check",
     "Cliff",
     "Hole",
@@ -26,9 +28,11 @@ __all__ = [
     "Progress",
     "Regime",
     "Result",
+    "Run",
     "System",
     "Verdict",
     "Witness",
+    "as_system",
     "assert_monotone",
     "check",
     "cliffs",

@@ -11,6 +11,8 @@ import numpy as np
 
 from monofuzz import budget as _budget
 from monofuzz.errors import StoredFileError, UsageError
+from monofuzz.search.blackbox import BlackBox, as_system, is_runtime
+from monofuzz.search.confirm import confirmed
 from monofuzz.search.explorer import Explorer, Limits, Progress
 from monofuzz.search.frontier import Direction, Frontier
 from monofuzz.search.mapfile import Journal
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from monofuzz.budget import Budget
     from monofuzz.search.rows import Rows
-    from monofuzz.search.verdict import Claim, ThrashAs, Verdict
+    from monofuzz.search.verdict import Claim, ThrashAs, Verdict, Witness
 
 __all__ = [
     "Check",
@@ -40,24 +42,23 @@ BETWEEN: tuple[Budget, Budget] = (0.05, 1.0)
 
 
 class MonotonicityViolation(AssertionError):  # noqa: N818 (a finding, no error)
-    """More memory makes it fail or slower; ``verdict.witness`` is the proof."""
+    """More memory makes it fail or slower; ``witness`` holds the two budgets that show it.
 
-    def __init__(self, found: Map, verdict: Verdict) -> None:
-        assert verdict.witness is not None
-        self.map = found
-        self.verdict = verdict
-        self.witness = verdict.witness
-        more = "more memory fails" if verdict.claim == "feasibility" else "more memory costs more"
-        super().__init__(f"{_subject(found)}: {more}: {verdict.witness}")
+    ``map`` is what was explored, None where many traces were.
+    """
+
+    def __init__(self, text: str, witness: Witness, map: Map | None = None) -> None:  # noqa: A002
+        self.witness = witness
+        self.map = map
+        super().__init__(text)
 
 
 class MonotonicityUndecided(AssertionError):  # noqa: N818 (a finding, no error)
-    """A claim could be neither proved nor refuted; ``verdict.reason`` says why."""
+    """A claim could be neither proved nor refuted; the text says why."""
 
-    def __init__(self, found: Map, verdict: Verdict) -> None:
-        self.map = found
-        self.verdict = verdict
-        super().__init__(f"{_subject(found)}: {verdict.claim} is undecided: {verdict.reason}")
+    def __init__(self, text: str, map: Map | None = None) -> None:  # noqa: A002
+        self.map = map
+        super().__init__(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +102,18 @@ def map_budgets(
     ``direction``, nor on how often the exploration was stopped and resumed.
 
     Args:
-        trace: a trace, the name or path of one, or a system (anything with ``run(budget)``; then
-            ``policy``, ``limit``, ``align``, ``engine`` and ``timeout`` are the system's own).
+        trace: a trace, the name or path of one, or a system: anything with ``run(budget)``, or a
+            function of a budget (then ``policy``, ``limit``, ``align``, ``engine`` and ``timeout``
+            are the system's own).
         policy: what to evict, as text (``"nbhd-penalty:b=0.5"``) or a policy; ``"dtr"`` if None.
+            Or a runtime of your own: a function ``run(trace, budget)``, or an object that has one
+            (see `monofuzz.search.blackbox`).
         between: the half-open range of budgets; see `monofuzz.budget`.
         limit: a run ends thrashed when it needs more than this multiple of the model's compute;
             None: no limit.
         align: sizes are rounded up to a multiple of this many bytes; None: they are not.
-        jobs: threads; None: one a processor (a system without ``run_many``: one thread); 0: none,
-            the calling thread does the work.
+        jobs: threads; 0: none, the calling thread does the work; None: one a processor (for a
+            system without ``run_many``: none).
         max_runs: stop after this many runs.
         time: stop after this many seconds. A run in progress is abandoned if the system can do
             that (the engine can), and waited for otherwise.
@@ -156,7 +160,9 @@ def check(
 
     The exploration ends as soon as *all* claims are refuted, so that the map of a refuted check is
     often incomplete, and its witness the best one known by then, not the best there is.
-    ``thrash_as`` and ``tolerance`` are explained at `monofuzz.search.verdict.verdict`.
+    ``thrash_as`` and ``tolerance`` are explained at `monofuzz.search.verdict.verdict`. A system
+    that gives no intervals is run again at the budgets of a witness, and raises `FlakyError` if it
+    breaks the claim only now and then; ``monotone`` it never is.
     """
     if not claims:
         raise UsageError(f"no claim to check; the claims are {' and '.join(CLAIMS)}")
@@ -171,10 +177,20 @@ def check(
     found = _explore(
         system, between, jobs, Limits(max_runs, time), out, progress, "adaptive", decided=refuted
     )
-    return [
+    if "cost" in claims and isinstance(system, BlackBox) and system.unpriced:
+        raise UsageError(
+            f"{system.policy or system.name} does not say what a run costs, so that nothing can be "
+            "said about the cost claim: return a number"
+        )
+    checks = [
         Check(found, found.verdict(claim, thrash_as=thrash_as, tolerance=tolerance))
         for claim in claims
     ]
+    for one in checks:
+        witness = one.verdict.witness
+        if witness is not None and found.sampled and found.stopped != "interrupted":
+            confirmed(Runner(system), witness, thrash_as=thrash_as, tolerance=tolerance)
+    return checks
 
 
 def assert_monotone(
@@ -194,11 +210,15 @@ def assert_monotone(
     (checked,) = check(trace, policy, claims=(claim,), **options)
     if checked.map.stopped == "interrupted":
         raise KeyboardInterrupt
-    if checked.verdict.verdict == "refuted":
-        raise MonotonicityViolation(checked.map, checked.verdict)
-    if checked.verdict.verdict == "undecided" and not allow_undecided:
-        raise MonotonicityUndecided(checked.map, checked.verdict)
-    return checked.map
+    found, verdict = checked.map, checked.verdict
+    under = f" under {found.origin.policy}" if found.origin.policy else ""
+    subject = f"{found.origin.trace}{under}"
+    if verdict.witness is not None:
+        more = "more memory fails" if claim == "feasibility" else "more memory costs more"
+        raise MonotonicityViolation(f"{subject}: {more}: {verdict.witness}", verdict.witness, found)
+    if verdict.verdict == "undecided" and not allow_undecided:
+        raise MonotonicityUndecided(f"{subject}: {claim} is undecided: {verdict.reason}", found)
+    return found
 
 
 def _system(
@@ -209,14 +229,16 @@ def _system(
     engine: str,
     timeout: float | None,
 ) -> System:
-    if isinstance(trace, System):
+    if is_runtime(trace):
         if policy is not None:
             raise UsageError("a system has its own policy; give a policy only with a trace")
-        return trace
+        return as_system(trace)
     if isinstance(trace, str | os.PathLike) or hasattr(trace, "read"):
         from monofuzz.trace import load
 
         trace = load(trace)
+    if is_runtime(policy):
+        return as_system(policy, trace)
     from monofuzz.replay.system import TraceSystem
 
     system: System = TraceSystem(
@@ -331,8 +353,3 @@ def _look_beyond(found: Map, runner: Runner) -> tuple[tuple[int, str], ...]:
             status = known.get(budget)
             runs.append((budget, runner.system.run(budget).status if status is None else status))
     return tuple(runs)
-
-
-def _subject(found: Map) -> str:
-    under = f" under {found.origin.policy}" if found.origin.policy else ""
-    return f"{found.origin.trace}{under}"

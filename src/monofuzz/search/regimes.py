@@ -213,6 +213,11 @@ class Map:
         return bool(((rows["certified"] == 0) & (rows["status"] != _rows.TIMEOUT)).any())
 
     @property
+    def feasible(self) -> bool:
+        """Whether any run is known to have succeeded."""
+        return bool((self.table["status"] == _rows.OK).any())
+
+    @property
     def timeouts(self) -> int:
         """At how many budgets the run timed out."""
         rows = self.table[self.table["status"] == _rows.TIMEOUT]

@@ -120,9 +120,9 @@ class Runner:
         return f"{kind.__module__}.{kind.__qualname__}/{self.name}/{self.policy}"
 
     def default_jobs(self) -> int:
-        """All processors that this process may use, or 1 for a system that offers no batches."""
+        """All processors that this process may use; 0, the calling thread, without batches."""
         if self._run_many is None:
-            return 1
+            return 0
         try:
             return len(os.sched_getaffinity(0))
         except AttributeError:  # not on this operating system

@@ -172,8 +172,10 @@ class Witness:
                 f"{low.status} at {low.budget} bytes, {high.status} at {high.budget} "
                 f"({more} {'byte' if more == 1 else 'bytes'} more)"
             )
+        # A system without a reference for its cost has no other overhead than the cost itself.
+        word = "cost" if low.overhead == low.cost else "overhead"
         return (
-            f"overhead {low.overhead:.4g} at {low.budget} bytes, "
+            f"{word} {low.overhead:.4g} at {low.budget} bytes, "
             f"{high.overhead:.4g} at {high.budget} ({self.factor:.4g} times the cost)"
         )
 
@@ -371,7 +373,14 @@ def _why_undecided(found: Map, thrash_as: ThrashAs) -> str:
     if found.timeouts:
         reasons.append(f"the run timed out at {found.timeouts} budgets")
     if found.sampled:
-        reasons.append("the system gives no intervals: its budgets were sampled")
+        reasons.append(
+            "every budget was run, but runs of a system that gives no intervals are sampled, "
+            "and prove nothing"
+            if found.covered == 1.0
+            else "the system gives no intervals: its budgets were sampled"
+        )
+        if not found.feasible:
+            reasons.append("no run succeeded, so that nothing was compared")
     if thrash_as == "own":
         status = found.table["status"]
         good = np.flatnonzero(status == OK)
