@@ -47,9 +47,14 @@ def check_consistency(trace: Trace, found: Timeline) -> None:
         assert 0 <= event.pinned <= event.memory
         time, command = event.time, event.command
         assert event.memory == sum(size[s] for s in found.resident(index + 1))
+        assert event.memory - event.pinned == sum(size[s] for s in event.pool)
+        assert set(event.pool) <= found.resident(index + 1)
+        assert event.pinned == sum(size[s] for s in found.locked(index))
         if event.kind == "evict":
             assert event.choice is not None
             assert event.storages == (event.choice.storage,)
+            assert event.choice.storage in found.pool(index)
+            assert len(found.pool(index)) == event.choice.candidates
             assert (event.choice.runner_up is None) >= (event.choice.candidates == 1)
             assert event.choice.storage != event.choice.runner_up
             victims.append(event.choice.storage)
@@ -197,6 +202,8 @@ def test_events_of_a_small_run() -> None:
     assert found.events[6].choice == Choice(2, 13.0, 3, 14.0, 2)
     assert found.resident(0) == frozenset()
     assert found.resident(5) == {0, 2}
+    assert found.pool(6) == {2, 3}
+    assert found.locked(4) == {0, 2}
 
 
 def test_where_two_runs_part() -> None:

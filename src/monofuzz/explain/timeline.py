@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from monofuzz.replay._jit import fresh_kernel
@@ -55,7 +56,8 @@ class Event:
     releases and pins. ``storages`` (root tensors) came to be, or went, or were pinned. ``memory``
     is what is resident, ``pinned`` the part of it that cannot be evicted, in bytes. ``depth``
     counts the operators under way: 1 for one of the schedule, more for what is rematerialised for
-    it, 0 between operators. ``time`` is the compute done so far, in nanoseconds.
+    it, 0 between operators. ``time`` is the compute done so far, in nanoseconds. ``pool`` are the
+    storages (root tensors) that could be evicted.
     """
 
     kind: Kind
@@ -67,14 +69,20 @@ class Event:
     depth: int
     time: int
     choice: Choice | None = None
+    pool: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """All events of a run, and its outcome."""
+    """All events of a run, and its outcome.
+
+    ``moves[i]`` are the storages that entered or left the pool of the evictable ones before event
+    ``i``, and those that did while it happened.
+    """
 
     events: tuple[Event, ...]
     outcome: Outcome
+    moves: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = field(repr=False)
 
     def resident(self, index: int) -> frozenset[int]:
         """The storages in memory before event ``index``, or with len(events) at the end."""
@@ -85,6 +93,22 @@ class Timeline:
             elif event.kind in ("evict", "release"):
                 there -= set(event.storages)
         return frozenset(there)
+
+    def pool(self, index: int) -> frozenset[int]:
+        """The storages that could be evicted when event ``index`` happened."""
+        pool: set[int] = set()
+        for before, during in self.moves[:index]:
+            pool.symmetric_difference_update(_odd(before + during))
+        return frozenset(pool ^ _odd(self.moves[index][0]))
+
+    def locked(self, index: int) -> frozenset[int]:
+        """The storages in memory after event ``index`` that could not be evicted."""
+        return self.resident(index + 1) - (self.pool(index) ^ _odd(self.moves[index][1]))
+
+
+def _odd(moves: tuple[int, ...]) -> set[int]:
+    """What moved an odd number of times."""
+    return {storage for storage, times in Counter(moves).items() if times % 2}
 
 
 def timeline(
@@ -99,7 +123,8 @@ def timeline(
     `TraceSystem`, which says what is raised. Some thousand times slower than a compiled run."""
     system = _Observed(trace, policy, limit, align)
     outcome = system.run(budget)
-    return Timeline(tuple(system.observer.events), outcome)
+    observer = system.observer
+    return Timeline(tuple(observer.events), outcome, tuple(observer.moves))
 
 
 def parting(one: Timeline, other: Timeline) -> int:
@@ -138,10 +163,15 @@ class _Observer:
     def __init__(self, kernel: ModuleType) -> None:
         self.kernel: Any = kernel
         self.events: list[Event] = []
+        self.moves: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         self.roots: list[int] = []
+        self._moved: list[int] = []
+        self._before: tuple[int, ...] = ()
         self._choice: Choice | None = None
         self._own_scores: list[float] = []
         self._run, kernel.run = kernel.run, self.run  # type: ignore[attr-defined]
+        self._enter, kernel.enter = kernel.enter, self.enter  # type: ignore[attr-defined]
+        self._leave, kernel.leave = kernel.leave, self.leave  # type: ignore[attr-defined]
         self._choose, kernel.choose = kernel.choose, self.choose  # type: ignore[attr-defined]
         self._evict, kernel.evict = kernel.evict, self.evict  # type: ignore[attr-defined]
         self._finish, kernel.finish = kernel.finish, self.finish  # type: ignore[attr-defined]
@@ -166,11 +196,23 @@ class _Observer:
     def run(self, m: Any, *rest: Any) -> int:
         # A run begins anew when a buffer was too small.
         self.events.clear()
+        self.moves.clear()
+        self._before = ()
+        self._moved.clear()
         depth: int = self._run(m, *rest)
         k = self.kernel
         if m[k.STATUS] == k.OOM:
+            self._begin()
             self._note("fail", m, ())
         return depth
+
+    def enter(self, m: Any, f: Any, s: int) -> None:
+        self._enter(m, f, s)
+        self._moved.append(self.roots[s])
+
+    def leave(self, m: Any, f: Any, s: int) -> None:
+        self._leave(m, f, s)
+        self._moved.append(self.roots[s])
 
     def choose(self, m: Any, f: Any, own: Any, need: int) -> int:
         k = self.kernel
@@ -184,7 +226,7 @@ class _Observer:
         score = self._score(m, f, storage)
         runner_up = runner_up_score = None
         if candidates > 1:
-            k.leave(m, f, storage)
+            self._leave(m, f, storage)
             self._own_scores.clear()
             other = self._choose(m, f, own, need)
             runner_up, runner_up_score = self.roots[other], self._score(m, f, other)
@@ -192,6 +234,7 @@ class _Observer:
         return storage
 
     def evict(self, m: Any, f: Any, s: int, released: bool) -> None:
+        self._begin()
         self._evict(m, f, s, released)
         if released:
             self._note("release", m, (s,))
@@ -205,6 +248,7 @@ class _Observer:
             m[i] for i in range(m[k.OS] + m[m[k.OS_PTR] + op], m[k.OS] + m[m[k.OS_PTR] + op + 1])
         ]
         fresh = [s for s in storages if m[m[k.ICOST] + s] >= 0]
+        self._begin()
         self._finish(m, f, t, remat)
         self._note("recompute" if remat else "compute", m, tuple(fresh))
 
@@ -214,11 +258,17 @@ class _Observer:
         pin = m[m[k.CMD] + at] == k.PIN
         s = m[m[k.T_STO] + m[m[k.OPERAND] + at]] if pin else -1
         before = pin and m[m[k.PINNED] + s]
+        self._begin()
         self._command(m, f)
         if pin and m[m[k.PINNED] + s] and not before:
             self._note("pin", m, (s,), command=at)
 
     # What they note
+
+    def _begin(self) -> None:
+        """What moved so far moved before the event to come."""
+        self._before = self._before + tuple(self._moved)
+        self._moved.clear()
 
     def _note(
         self,
@@ -232,6 +282,10 @@ class _Observer:
         k = self.kernel
         depth = m[k.SP]
         operator = m[m[k.T_OP] + m[m[k.STK_T] + depth - 1]] if depth else None
+        pool = (m[m[k.POOL_S] + i] for i in range(m[k.POOL_N]))
+        self.moves.append((self._before, tuple(self._moved)))
+        self._before = ()
+        self._moved.clear()
         self.events.append(
             Event(
                 kind=kind,
@@ -243,6 +297,7 @@ class _Observer:
                 depth=depth,
                 time=m[k.MODEL] + m[k.REMAT],
                 choice=choice,
+                pool=tuple(self.roots[s] for s in pool if s >= 0),
             )
         )
 
