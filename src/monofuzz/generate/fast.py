@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from monofuzz.errors import UsageError, nearest
 from monofuzz.trace.model import Trace, TraceMeta
@@ -18,19 +19,19 @@ from monofuzz.trace.model import Trace, TraceMeta
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from monofuzz.generate.block import Block
     from monofuzz.replay.policy import Policy
     from monofuzz.replay.stop import StopFlag
     from monofuzz.search.verdict import Claim
 
 __all__ = ["CLASSES", "MOST_OPERATORS", "GraphClass", "Hit", "Sampler", "Stats", "graph"]
 
+IntArray = npt.NDArray[np.int64]
 GraphClass = Literal["free", "unit-sizes", "unit", "training"]
 """*free*: any graph, sizes and costs from 1 to 16. *unit-sizes*: every tensor has one byte. *unit*:
 and every operator costs one nanosecond. *training*: forward and back, sizes and costs free."""
 
 CLASSES: Final = get_args(GraphClass)
-MOST_OPERATORS: Final = 64
+MOST_OPERATORS: Final = 30
 _SHAPES: Final = {
     "free": (16, 16, 0),
     "unit-sizes": (1, 16, 0),
@@ -85,9 +86,10 @@ class Sampler:
         claims: Collection[Claim] = ("feasibility", "cost"),
         limit: float | None = 60.0,
     ) -> None:
-        from monofuzz.generate.block import make_block
-        from monofuzz.generate.compiled import CLAIM_BITS, PARAMETERS, STATS
-        from monofuzz.replay import kernel
+        from monofuzz.generate import small
+        from monofuzz.generate.compiled import CLAIM_BITS, STATS
+        from monofuzz.generate.draw import PARAMETERS
+        from monofuzz.replay.own import score_of
         from monofuzz.replay.policy import parse
 
         _check(graph_class, operators)
@@ -96,30 +98,34 @@ class Sampler:
             raise UsageError(f"{self.policy} ranks a whole trace beforehand: it cannot be sampled")
         self.graph_class = graph_class
         self.operators = operators
-        self._block = make_block(self.policy, operators)
-        largest, dearest, shape = _SHAPES[graph_class]
+        self._own = score_of(self.policy, small.SCORE)
+        flags, weights = self.policy.flags()
+        graph = np.zeros(small.GRAPH_WORDS, np.int64)
+        for name in small.FLAGS:
+            graph[getattr(small, name)] = flags.get(name, 0)
+        largest, dearest, training = _SHAPES[graph_class]
         given = {
             "operators": operators,
             "largest_size": largest,
             "largest_cost": dearest,
-            "shape": shape,
+            "training": training,
             "limit": 0 if limit is None else int(limit),
-            "claims": sum(CLAIM_BITS[claim] for claim in set(claims)),
-            "only_generate": 0,
         }
+        self._claims = sum(CLAIM_BITS[claim] for claim in set(claims))
+        self._graph = graph
+        self._weights = np.array(weights)
+        self._state = np.zeros((1 + small.LEVELS) * small.STATE_WORDS, np.int64)
         self._parameters = np.array([given[name] for name in PARAMETERS], np.int64)
-        self._own = _own_scan(self.policy)
-        self._stats = np.zeros(len(STATS), np.int64)
-        self._alive = np.zeros(4 * operators + 4, np.int64)
-        self._results = np.zeros(_MOST_ROWS * kernel.NRESULT, np.int64)
-        self._found = np.zeros(2 * _MOST_HITS, np.int64)
+        self._results = np.zeros(_MOST_ROWS * small.ROW, np.int64)
+        self._found = np.zeros(_MOST_HITS, np.int64)
         self._severity = np.zeros(2 * _MOST_HITS + 2)
+        self._stats = np.zeros(len(STATS), np.int64)
         self._idle = np.zeros(1, np.int64)
 
     @property
     def stats(self) -> Stats:
         """What was done so far."""
-        return Stats(*self._stats.tolist())
+        return Stats(*self._stats[:-1].tolist())
 
     def search(
         self,
@@ -135,43 +141,44 @@ class Sampler:
         Ends early when the hits are too many to be kept, or when ``stop`` is set. Hits below the
         severities ``widest`` and ``steepest`` are not kept.
         """
+        self._stats[-1] = 0
         self._severity[-2:] = widest, steepest
-        seeds = np.array([seed % 2**64], np.uint64)
-        noted = self._run(seeds, count, self._idle if stop is None else stop.array)
+        reached = _search()(
+            self._graph.ctypes.data, self._weights.ctypes.data, self._own, self._state.ctypes.data,
+            self._parameters.ctypes.data, self._claims, np.uint64(seed % 2**64), count,
+            self._results.ctypes.data, _MOST_ROWS, self._found.ctypes.data,
+            self._severity.ctypes.data, _MOST_HITS, self._stats.ctypes.data,
+            (self._idle if stop is None else stop.array).ctypes.data,
+        )  # fmt: skip
         hits = [
-            Hit(int(self._found[2 * i]) % 2**64, *self._severity[2 * i : 2 * i + 2].tolist())
-            for i in range(noted)
+            Hit(int(self._found[i]) % 2**64, *self._severity[2 * i : 2 * i + 2].tolist())
+            for i in range(self._stats[-1])
         ]
-        return hits, int(seeds[0])
+        return hits, int(reached)
+
+    def runs(self, seed: int) -> IntArray:
+        """The runs of one graph, upwards: status, lo, hi, cost and peak, as the loop sees them."""
+        from monofuzz.generate import small
+
+        before = self.stats.runs
+        self.search(seed, 1)
+        return self._results.reshape(-1, small.ROW)[: self.stats.runs - before].copy()
 
     def trace(self, seed: int) -> Trace:
         """The graph of one seed."""
-        self._parameters[-1] = 1
-        try:
-            self._run(np.array([seed % 2**64], np.uint64), 1, self._idle)
-        finally:
-            self._parameters[-1] = 0
-        return _trace(self._block, f"{self.graph_class}-{self.operators}-{seed % 2**64}")
-
-    def _run(self, seeds: Any, count: int, stop: Any) -> int:
-        block = self._block
-        return int(
-            _search()(
-                block.m, block.f, self._own, block.initial, self._parameters, seeds, count,
-                self._alive, self._results, self._idle, self._found, self._severity, self._stats,
-                stop,
-            )
-        )  # fmt: skip
+        return graph(self.graph_class, self.operators, seed)
 
 
 def graph(graph_class: GraphClass, operators: int, seed: int) -> Trace:
     """The graph that a class, a number of operators and a seed name."""
-    return _any_sampler(graph_class, operators).trace(seed)
+    from monofuzz.generate import small
+    from monofuzz.generate.compiled import load_drawing
 
-
-@functools.lru_cache(maxsize=64)
-def _any_sampler(graph_class: GraphClass, operators: int) -> Sampler:
-    return Sampler("lru", graph_class, operators)
+    _check(graph_class, operators)
+    block = np.zeros(small.GRAPH_WORDS, np.int64)
+    parameters = np.array([operators, *_SHAPES[graph_class], 0], np.int64)
+    load_drawing()(block.ctypes.data, parameters.ctypes.data, np.uint64(seed % 2**64))
+    return _trace(block, f"{graph_class}-{operators}-{seed % 2**64}")
 
 
 def _check(graph_class: str, operators: int) -> None:
@@ -193,31 +200,24 @@ def _search() -> Any:
     return load_search()
 
 
-@functools.lru_cache(maxsize=64)
-def _own_scan(policy: Policy) -> Any:
-    """What the kernel calls for a policy of the user's own, as the ordinary engine makes it."""
-    from monofuzz.replay.own import scan_of
-    from monofuzz.replay.system import prepare
+def _trace(block: IntArray, name: str) -> Trace:
+    from monofuzz.generate import small
 
-    return scan_of(policy, prepare("compiled"), "compiled")
-
-
-def _trace(block: Block, name: str) -> Trace:
-    ops = block.operators
-    out_ptr = block.part("OUT_PTR", ops + 1)
-    tensors = int(out_ptr[-1])
-    arg_ptr = block.part("ARG_PTR", ops + 1)
-    commands = block.commands
+    ops, tensors = int(block[small.OPS]), int(block[small.TENSORS])
+    operators = block[small.OP : small.TENSOR].reshape(-1, small.OP_FIELDS)[:ops]
+    sizes = block[small.TENSOR : small.COMMAND].reshape(-1, small.TENSOR_FIELDS)[:tensors]
+    commands = block[small.COMMAND :][: int(block[small.COMMANDS])]
+    arguments = [row[small.O_ARG :][: row[small.O_NARGS]] for row in operators]
     return Trace(
-        op_cost=block.part("OP_COST", ops).copy(),
+        op_cost=operators[:, small.O_COST].copy(),
         op_constant=np.zeros(ops, np.bool_),
         op_label=tuple(f"op{k}" for k in range(ops)),
-        arg_ptr=arg_ptr.copy(),
-        args=block.part("ARGS", int(arg_ptr[-1])).copy(),
-        out_ptr=out_ptr.copy(),
-        tensor_size=block.part("T_SIZE", tensors).copy(),
+        arg_ptr=np.cumsum([0, *map(len, arguments)]),
+        args=np.concatenate(arguments),
+        out_ptr=np.append(operators[:, small.O_FIRST], tensors),
+        tensor_size=sizes[:, small.T_SIZE].copy(),
         tensor_root=np.arange(tensors),
-        command=block.part("CMD", commands).astype(np.int8),
-        operand=block.part("OPERAND", commands).copy(),
+        command=(commands >> 6).astype(np.int8),
+        operand=commands & 63,
         meta=TraceMeta(name=name, recorder="monofuzz generator"),
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from monofuzz.replay.policy import Policy
 
-__all__ = ["scan_of"]
+__all__ = ["scan_of", "score_of"]
 
 
 @functools.lru_cache(maxsize=64)
@@ -44,9 +44,29 @@ def scan_of(policy: Policy, kernel: ModuleType, engine: str) -> Any:
         score = compiled(_widened(policy, compiled(function)))
         return compiled(signature)(_scan(kernel, score))
     except Exception as error:
-        raise PolicyError(
-            f"score function {policy.name!r} cannot be compiled by numba: {_reason(error)}"
-        ) from None
+        raise _refused(policy, error) from None
+
+
+@functools.lru_cache(maxsize=64)
+def score_of(policy: Policy, signature: Any) -> Any:
+    """The policy's score as a compiled function of all `FIELDS`; for built-in policies, 0.
+
+    Raises `PolicyError` when numba cannot compile the score function.
+    """
+    import numba
+
+    compiled: Any = functools.partial(numba.njit, error_model="numpy", nogil=True)
+    inner = (lambda: 0.0) if policy.function is None else policy.function
+    try:
+        return compiled(signature.signature)(_widened(policy, compiled(inner)))
+    except Exception as error:
+        raise _refused(policy, error) from None
+
+
+def _refused(policy: Policy, error: Exception) -> PolicyError:
+    return PolicyError(
+        f"score function {policy.name!r} cannot be compiled by numba: {_reason(error)}"
+    )
 
 
 def _reason(error: Exception) -> str:
@@ -59,7 +79,8 @@ def _reason(error: Exception) -> str:
 
 def _widened(policy: Policy, inner: Callable[..., float]) -> Callable[..., float]:
     """``inner``, which takes the fields that the policy reads, as a function of all `FIELDS`."""
-    source = f"lambda {', '.join(FIELDS)}: inner({', '.join(policy.reads)})"
+    reads = policy.reads if policy.function is not None else ()
+    source = f"lambda {', '.join(FIELDS)}: inner({', '.join(reads)})"
     return eval(source, {"inner": inner})  # type: ignore[no-any-return]
 
 
