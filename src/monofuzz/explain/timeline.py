@@ -56,8 +56,7 @@ class Event:
     releases and pins. ``storages`` (root tensors) came to be, or went, or were pinned. ``memory``
     is what is resident, ``pinned`` the part of it that cannot be evicted, in bytes. ``depth``
     counts the operators under way: 1 for one of the schedule, more for what is rematerialised for
-    it, 0 between operators. ``time`` is the compute done so far, in nanoseconds. ``pool`` are the
-    storages (root tensors) that could be evicted.
+    it, 0 between operators. ``time`` is the compute done so far, in nanoseconds.
     """
 
     kind: Kind
@@ -69,7 +68,6 @@ class Event:
     depth: int
     time: int
     choice: Choice | None = None
-    pool: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -282,7 +280,6 @@ class _Observer:
         k = self.kernel
         depth = m[k.SP]
         operator = m[m[k.T_OP] + m[m[k.STK_T] + depth - 1]] if depth else None
-        pool = (m[m[k.POOL_S] + i] for i in range(m[k.POOL_N]))
         self.moves.append((self._before, tuple(self._moved)))
         self._before = ()
         self._moved.clear()
@@ -297,7 +294,6 @@ class _Observer:
                 depth=depth,
                 time=m[k.MODEL] + m[k.REMAT],
                 choice=choice,
-                pool=tuple(self.roots[s] for s in pool if s >= 0),
             )
         )
 
