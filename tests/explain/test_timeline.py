@@ -48,7 +48,6 @@ def check_consistency(trace: Trace, found: Timeline) -> None:
         time, command = event.time, event.command
         assert event.memory == sum(size[s] for s in found.resident(index + 1))
         assert event.pinned == sum(size[s] for s in found.locked(index))
-        assert event.pinned == sum(size[s] for s in found.locked(index))
         if event.kind == "evict":
             assert event.choice is not None
             assert event.storages == (event.choice.storage,)
