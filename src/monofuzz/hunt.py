@@ -280,6 +280,8 @@ class _Hunter:
         known = self.result.smallest.get(claim)
         if known is None or complexity(small.trace) < complexity(known.trace):
             self.result.smallest[claim] = small
+        if small.found.get("stopped") == "interrupted":
+            raise KeyboardInterrupt
 
     def _example(
         self, claim: Claim, sampler: Sampler | EngineSampler, hit: Hit

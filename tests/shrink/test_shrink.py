@@ -59,7 +59,8 @@ def test_a_condition_can_be_kept() -> None:
 
 def test_time_limits_it() -> None:
     example = holes(14, 1)[0]
-    assert shrink(example, seconds=1e-6) == example
+    stopped = shrink(example, seconds=1e-6)
+    assert stopped == example.with_found(stopped="time")
 
 
 def test_an_unknown_keep_is_refused() -> None:

@@ -35,12 +35,20 @@ if TYPE_CHECKING:
 )
 @options.between
 @click.option(
+    "--budgets",
+    metavar="B1 B2",
+    nargs=2,
+    help="For a TRACE: two budgets that are known to break the claim; nothing is searched.",
+)
+@click.option(
     "--keep",
-    type=click.Choice(["any", "severity"]),
+    type=click.Choice(["any", "severity", "signature"]),
     default="any",
     show_default=True,
-    help="any: it breaks the claim. severity: and at least as badly as at first.",
+    help="any: it breaks the claim. severity: and at least as badly as at first. "
+    "signature: and by the same mechanism.",
 )
+@options.jobs
 @click.option(
     "--time", "seconds", type=options.duration, metavar="DURATION", help="Stop after this long."
 )
@@ -53,26 +61,40 @@ def command(
     policy: str | None,
     claim: Claim,
     between: tuple[str, str],
+    budgets: tuple[str, str] | None,
     keep: Keep,
+    jobs: int | None,
     seconds: float | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Make a counterexample as small as it gets; with TRACE and --policy, find one first.
 
-    Exits with 1 when there is one, and with 0 or 3 when TRACE has none or it is not known.
+    Exits with 1 when there is one, and with 0 or 3 when TRACE has none or it is not known. Ctrl-C
+    ends it with the smallest so far, which is written all the same.
     """
     session.prepare("compiled")
     from monofuzz.counterexample import save
-    from monofuzz.shrink import shrink
+    from monofuzz.shrink import seek, seek_at, shrink
 
+    example: Counterexample | None
+    code = exits.REFUTED
     if policy is None:
         from monofuzz.counterexample import load
 
-        example: Counterexample | None = load(source)
-        code = exits.REFUTED
+        if budgets is not None:
+            raise click.UsageError("--budgets is for a TRACE; give a --policy with it")
+        example = load(source)
     else:
-        example, code = _look(source, policy, claim, between)
+        system = session.system(source, policy, engine="compiled")
+        if budgets is not None:
+            example = seek_at(system, claim, *budgets)
+        else:
+            with console.search_progress(f"{system.name} under {system.policy}") as searching:
+                example, found = seek(system, claim, between=between, jobs=jobs, progress=searching)
+            if example is None:
+                proved = found.verdict(claim).verdict == "monotone"
+                code = exits.DONE if proved else exits.UNDECIDED
     if example is None:
         if as_json:
             console.emit(
@@ -89,7 +111,7 @@ def command(
         def progress(trace: Trace, asked: int) -> None:
             say(f"{units.plural(trace.n_operators, 'operator')}, {asked} tried")
 
-        small = shrink(example, keep=keep, seconds=seconds, progress=progress)
+        small = shrink(example, keep=keep, seconds=seconds, jobs=jobs or 1, progress=progress)
     took = time.perf_counter() - started
     target = out or _beside(source, policy)
     save(small, target)
@@ -112,7 +134,7 @@ def command(
             f"[dim]from {units.plural(example.operators, 'operator')} in {units.seconds(took)}; "
             f"written to {escape(str(target))}[/]"
         )
-    ctx.exit(exits.REFUTED)
+    ctx.exit(exits.INTERRUPTED if small.found.get("stopped") == "interrupted" else exits.REFUTED)
 
 
 def _beside(source: str, policy: str | None) -> Path:
@@ -121,27 +143,3 @@ def _beside(source: str, policy: str | None) -> Path:
     if policy is not None:
         return Path(f"{name}-{policy.replace(':', '-').replace(',', '-')}.min.json")
     return path.with_name(f"{name}.min.json")
-
-
-def _look(
-    trace: str, policy: str, claim: Claim, between: tuple[str, str]
-) -> tuple[Counterexample | None, int]:
-    """The witness of a check, as a counterexample; or what the check says instead."""
-    from monofuzz.counterexample import Counterexample
-    from monofuzz.search import check
-
-    system = session.system(trace, policy, engine="compiled")
-    with console.search_progress(f"{system.name} under {system.policy}") as progress:
-        (one,) = check(system, claims=(claim,), between=between, progress=progress)
-    witness = one.verdict.witness
-    if witness is None:
-        proved = one.verdict.verdict == "monotone"
-        return None, exits.DONE if proved else exits.UNDECIDED
-    below, above = system.run(witness.below.budget), system.run(witness.above.budget)
-    if claim == "cost":
-        severity = above.cost / below.cost
-    else:
-        top = above.interval[1] or above.budget + 1
-        severity = (top - above.budget) / system.peak
-    example = Counterexample(system.trace, system.policy, claim, below, above, severity)
-    return example.with_found(trace=system.name), exits.REFUTED

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from monofuzz.counterexample.finding import (
     Finding,
+    closest,
     findings,
     inspect_runs,
     least_budget,
     runs_of,
 )
-from monofuzz.counterexample.model import Counterexample, examine
+from monofuzz.counterexample.model import Counterexample, breaks, examine
 from monofuzz.counterexample.signature import Signature, signature_of
 from monofuzz.counterexample.storage import load, save
 
@@ -17,6 +18,8 @@ __all__ = [
     "Counterexample",
     "Finding",
     "Signature",
+    "breaks",
+    "closest",
     "examine",
     "findings",
     "inspect_runs",

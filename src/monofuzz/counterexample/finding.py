@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from monofuzz.search.verdict import Claim
     from monofuzz.trace import Trace
 
-__all__ = ["Finding", "findings", "inspect_runs", "least_budget", "runs_of"]
+__all__ = ["Finding", "closest", "findings", "inspect_runs", "least_budget", "runs_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +102,23 @@ def _rises(runs: Iterable[Outcome]) -> Iterator[Finding]:
             yield Finding(feasible, lo, run.cost / least if least else float("inf"))
         if least < 0 or run.cost <= least:
             least, feasible = run.cost, (lo if hi is None else hi) - 1
+
+
+def closest(system: TraceSystem, below: Outcome, above: Outcome) -> tuple[int, int]:
+    """Two budgets between two runs, ok at the lower and out of memory at the upper one.
+
+    They are next to each other, unless the bisection meets a run that ends otherwise.
+    """
+    while True:
+        end = below.interval[1]
+        assert end is not None
+        if end >= above.interval[0]:
+            break
+        (middle,) = system.run_many([(end + above.interval[0]) // 2])
+        if middle.status == "ok":
+            below = middle
+        elif middle.status == "oom":
+            above = middle
+        else:
+            break
+    return end - 1, above.interval[0]

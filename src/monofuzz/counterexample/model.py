@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from monofuzz.search.verdict import Claim
     from monofuzz.trace import Trace
 
-__all__ = ["COMPARED", "Counterexample", "examine"]
+__all__ = ["COMPARED", "Counterexample", "breaks", "examine"]
 
 COMPARED = (
     "status",
@@ -70,7 +70,7 @@ class Counterexample:
     def of(
         cls, system: TraceSystem, claim: Claim, below: int, above: int, severity: float
     ) -> Counterexample:
-        """The runs of a system at two budgets as a counterexample; not asked is whether it is one."""
+        """The runs of a system at two budgets; that they break the claim is not checked."""
         example = cls(
             trace=system.trace,
             policy=system.policy,

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from monofuzz.canonical import canonical_order
-from monofuzz.counterexample import Counterexample, examine
-from monofuzz.shrink.interest import Interest, Keep
-from monofuzz.shrink.reducer import Reducer, complexity
-from monofuzz.shrink.rewrite import relabelled, reordered
+from monofuzz.shrink.interest import EXACT_COMMANDS, Interest, Keep
+from monofuzz.shrink.reducer import Reducer, complexity, disorder
+from monofuzz.shrink.rewrite import relabelled
+from monofuzz.shrink.seek import seek, seek_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from monofuzz.counterexample import Counterexample
     from monofuzz.trace import Trace
 
-__all__ = ["Interest", "Keep", "Reducer", "complexity", "reduce_trace", "shrink"]
+__all__ = [
+    "EXACT_COMMANDS",
+    "Interest",
+    "Keep",
+    "Reducer",
+    "complexity",
+    "disorder",
+    "reduce_trace",
+    "seek",
+    "seek_at",
+    "shrink",
+]
 
 
 def shrink(
@@ -24,29 +36,37 @@ def shrink(
     keep: Keep = "any",
     within: Callable[[Trace], bool] | None = None,
     seconds: float | None = None,
+    jobs: int = 1,
     progress: Callable[[Trace, int], None] | None = None,
 ) -> Counterexample:
     """The smallest counterexample to the same claim and policy that can be found from this one.
 
-    ``keep`` ``"any"``: whatever breaks the claim; ``"severity"``: what does so at least as badly.
-    ``within``: what else must be true of the trace. ``seconds``: stop after that long, with the
-    smallest so far. The result is one by its complete map; its trace is in canonical order, if it
-    is still one then, and its operators are named a, b, c, … in their order.
+    ``keep`` ``"any"``: whatever breaks the claim; ``"severity"``: what does so at least as badly;
+    ``"signature"``: what does so by the same mechanism. ``within``: what else must be true of the
+    trace. ``seconds``: stop after that long, with the smallest so far; so does the first Ctrl-C.
+    ``jobs``: threads; the result does not depend on them.
+
+    No pass improves on the result, unless its ``found["stopped"]`` says what came in between. It
+    is a counterexample by the complete map of its trace, unless that has more than
+    `EXACT_COMMANDS` commands. Its operators are named a, b, c, … in their order.
     """
     interest = Interest(example, keep, within)
-    reducer = Reducer(example.trace, interest, seconds=seconds, progress=progress)
+    reducer = Reducer(
+        example.trace,
+        interest,
+        adopted=interest.adopt,
+        seconds=seconds,
+        jobs=jobs,
+        progress=progress,
+    )
     trace = reducer.reduce()
-    ordered = reordered(trace, canonical_order(trace))
-    if ordered != trace and not reducer.out_of_time and interest(ordered):
-        trace = ordered
-    smallest = examine(
-        relabelled(trace), example.policy, example.claim, limit=example.limit, align=example.align
-    )
-    if smallest is None or complexity(smallest.trace) >= complexity(example.trace):
-        return example
-    return smallest.with_found(
-        **{**example.found, "shrunk_from": example.operators, "tried": reducer.asked}
-    )
+    if trace is example.trace:
+        return example if not reducer.stopped else example.with_found(stopped=reducer.stopped)
+    facts: dict[str, Any] = {"shrunk_from": example.operators, "tried": reducer.asked, "kept": keep}
+    if reducer.stopped:
+        facts["stopped"] = reducer.stopped
+    smallest = interest.current
+    return replace(smallest, trace=relabelled(trace), found={**example.found, **facts})
 
 
 def reduce_trace(
@@ -54,10 +74,13 @@ def reduce_trace(
     interesting: Callable[[Trace], bool],
     *,
     seconds: float | None = None,
+    jobs: int = 1,
     progress: Callable[[Trace, int], None] | None = None,
 ) -> Trace:
     """The smallest trace that ``interesting`` still says yes to, by the same passes.
 
-    ``interesting`` must be deterministic, and is supposed to say yes to ``trace`` itself.
+    ``interesting`` must be deterministic, and is supposed to say yes to ``trace`` itself; what it
+    raises goes through. With several ``jobs`` it is called from as many threads at once.
     """
-    return Reducer(trace, interesting, seconds=seconds, progress=progress).reduce()
+    reducer = Reducer(trace, interesting, seconds=seconds, jobs=jobs, progress=progress)
+    return reducer.reduce()
