@@ -48,6 +48,9 @@ def half_way():
         raise ValueError("no more data")
     return step
 
+def leaves():
+    raise SystemExit(1)
+
 def elsewhere():
     return torch.ones(8, device="cuda")
 
@@ -169,6 +172,22 @@ def test_a_step_that_raises_half_way(folder: Path) -> None:
     (folder / "train.py").write_text(TRAINING + "\n", encoding="utf-8")
     refused = run("train.py:half_way", "--out", "x.trace", "--warmup", "0")
     assert_refused(refused, folder, place("raise"), "ValueError: no more data", "nothing was")
+
+
+def test_a_program_that_leaves(folder: Path) -> None:
+    refused = run("train.py:leaves", "--out", "x.trace")
+    assert_refused(refused, folder, place("raise SystemExit"), "raised SystemExit: 1; nothing was")
+
+
+def test_a_file_that_was_there_stays_as_it_was(folder: Path) -> None:
+    before = b"what was there"
+    for name in ("x.trace", "x.log.gz"):
+        (folder / name).write_bytes(before)
+        for function in ("half_way", "leaves", "another_each_time", "no_tensors", "branch"):
+            fake = ["--fake"] if function == "branch" else []
+            assert run(f"train.py:{function}", "--out", name, *fake).exit_code == 2
+            assert (folder / name).read_bytes() == before
+    assert not list(folder.glob(".*"))
 
 
 def test_a_device_that_is_not_there(folder: Path) -> None:

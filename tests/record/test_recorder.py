@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -212,20 +214,27 @@ def test_checkpoint(record: Callable[..., Trace]) -> None:
 
         return step
 
-    trace = record(make)
-    assert [label for label in trace.op_label if label == "aten::exp"] == ["aten::exp"] * 4
-    without = record(_plain)
-    assert [label for label in without.op_label if label == "aten::exp"] == ["aten::exp"] * 2
-
-
-def _plain() -> Step:
-    weight = torch.ones(8, requires_grad=True)
-    one = torch.ones(8)
-
-    def step() -> None:
-        weight.exp().exp().backward(one)
-
-    return step
+    build = TraceBuilder()
+    weight, one = build.constant(32), build.constant(32)
+    (h,) = build.op("aten::exp", [weight], 32, 0)
+    (out,) = build.op("aten::exp", [h], 32, 0)
+    build.release(h)
+    (h,) = build.op("aten::exp", [weight], 32, 0)
+    (saved,) = build.op("aten::detach", [h], 0, 0, views={0: 0})
+    (again,) = build.op("aten::exp", [saved], 32, 0)
+    (inner,) = build.op("aten::detach", [again], 0, 0, views={0: 0})
+    (unpacked,) = build.op("aten::detach", [inner], 0, 0, views={0: 0})
+    (gradient,) = build.op("aten::mul", [one, unpacked], 32, 0)
+    for tensor in (again, inner, unpacked):
+        build.release(tensor)
+    (unpacked,) = build.op("aten::detach", [saved], 0, 0, views={0: 0})
+    (total,) = build.op("aten::mul", [gradient, unpacked], 32, 0)
+    for tensor in (h, saved, unpacked, gradient):
+        build.release(tensor)
+    (kept,) = build.op("aten::detach", [total], 0, 0, views={0: 0})
+    build.release(out)
+    build.release(kept)
+    assert_same(record(make), build.finish())
 
 
 def test_memory_is_released_when_it_is_freed_not_after_its_last_use(
@@ -302,11 +311,21 @@ def test_a_branch_on_a_value_needs_real_tensors() -> None:
 
 
 def test_a_branch_on_a_value_of_real_tensors() -> None:
+    """It was taken, because of a value that had to be there."""
     x = torch.ones(8)
-    with monofuzz.record() as rec:
-        if x.sum() > 0:
-            x + 1
-    assert rec.trace.op_label[-1] == "aten::add"
+    with monofuzz.record(device="CPU") as rec:
+        out = x + 1 if x.sum() > 0 else x - 1
+    del out
+    build = TraceBuilder()
+    c = build.constant(32)
+    (total,) = build.op("aten::sum", [c], FLOAT, 0)
+    (positive,) = build.op("aten::gt", [total], 1, 0)
+    build.release(total)
+    (seen,) = build.op("aten::_local_scalar_dense", [positive], 0, 0)
+    build.release(seen)
+    build.release(positive)
+    build.op("aten::add", [c], 32, 0)
+    assert_same(rec.trace, build.finish())
 
 
 def test_a_result_whose_size_depends_on_values() -> None:
@@ -393,7 +412,8 @@ def test_too_many_operators(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_sparse_tensor() -> None:
-    with pytest.raises(RecordError, match="only dense tensors"), monofuzz.record():
+    words = r"test_recorder\.py:\d+: .* only dense tensors"
+    with pytest.raises(RecordError, match=words), monofuzz.record():
         torch.eye(3).to_sparse()
 
 
@@ -408,6 +428,162 @@ def test_storages_that_grow() -> None:
     build.op("aten::add", [c, empty], 32, 0)
     build.release(empty)
     assert_same(rec.trace, build.finish())
+
+
+def test_a_storage_that_is_given_up_for_another(record: Callable[..., Trace]) -> None:
+    """It is freed by the very operator that reads it."""
+
+    def make() -> Step:
+        x, y = torch.ones(8), torch.ones(100)
+
+        def step() -> Any:
+            h, other = x + 1, y * 2
+            h.set_(other)
+            del other
+            return h.sum()
+
+        return step
+
+    build = TraceBuilder()
+    x, y = build.constant(32), build.constant(400)
+    (h,) = build.op("aten::add", [x], 32, 0)
+    (other,) = build.op("aten::mul", [y], 400, 0)
+    (shown,) = build.op("aten::set_", [h, other], 0, 0, views={0: 1})
+    build.release(h)
+    build.op("aten::sum", [shown], FLOAT, 0)
+    build.release(other)
+    build.release(shown)
+    assert_same(record(make), build.finish())
+
+
+def test_storages_that_are_resized_without_an_operator(record: Callable[..., Trace]) -> None:
+    """As sharded training frees weights and gathers them again."""
+    resize = torch.UntypedStorage.resize_
+
+    def make() -> Step:
+        x = torch.ones(8)
+
+        def step() -> Any:
+            h = x + 1
+            h.untyped_storage().resize_(0)
+            other = x * 2
+            h.untyped_storage().resize_(32)
+            h.copy_(other)
+            return h
+
+        return step
+
+    build = TraceBuilder()
+    x = build.constant(32)
+    (h,) = build.op("aten::add", [x], 32, 0)
+    (empty,) = build.op("storage.resize_", [], 0, 0)
+    build.release(h)
+    (other,) = build.op("aten::mul", [x], 32, 0)
+    (full,) = build.op("storage.resize_", [], 32, 0)
+    build.release(empty)
+    build.op("aten::copy_", [full, other], 0, 0, views={0: 0})
+    build.release(full)
+    build.release(other)
+    assert_same(record(make), build.finish())
+    assert torch.UntypedStorage.resize_ is resize
+
+
+def test_a_compiled_function_is_recorded_as_it_was_written(record: Callable[..., Trace]) -> None:
+    def never(graph: object, inputs: object) -> Any:
+        raise AssertionError("compiled")
+
+    def make() -> Step:
+        weight = torch.ones(8, requires_grad=True)
+        one = torch.ones(8)
+        # On fake tensors, a compiled kernel would read memory that is not there.
+        twice = torch.compile(lambda w: w.exp().exp(), backend=never)
+        twice(weight)
+
+        def step() -> None:
+            twice(weight).backward(one)
+
+        return step
+
+    assert_same(record(make), record(_plain))
+
+
+def _plain() -> Step:
+    weight = torch.ones(8, requires_grad=True)
+    one = torch.ones(8)
+
+    def step() -> None:
+        weight.exp().exp().backward(one)
+
+    return step
+
+
+def test_modules_may_be_copied_and_converted(record: Callable[..., Trace]) -> None:
+    def make() -> Step:
+        first = torch.nn.Linear(2, 2).to("cpu").to(torch.bfloat16)
+        second = copy.deepcopy(first)
+        torch.optim.SGD(second.parameters())
+        x = torch.ones(1, 2, dtype=torch.bfloat16)
+        return lambda: second(first(x))
+
+    trace = record(make)
+    assert sorted(trace.tensor_size[: trace.n_ops - trace.n_operators]) == [4, 4, 4, 8, 8]
+
+
+def test_tensors_that_are_made_of_others() -> None:
+    """Of a ragged tensor, what it does with its plain ones is recorded."""
+    a, b = torch.ones(3, 4), torch.ones(5, 4)
+    with monofuzz.record(device="CPU") as rec:
+        ragged = torch.nested.nested_tensor([a, b], layout=torch.jagged)
+        out = (ragged * 2).sum()
+        del ragged
+    del out
+    trace = rec.trace
+    made = {label: trace.tensor_size[trace.out_ptr[op]] for op, label in enumerate(trace.op_label)}
+    assert made["aten::cat"] in (4 * 32, 8 * 3)  # values or offsets
+    assert made["aten::mul"] == 4 * 32
+    assert made["aten::sum"] == 4
+    assert trace.meta.peak == peak_memory(trace)
+
+
+def test_numpy_needs_real_tensors() -> None:
+    rec = monofuzz.record(fake=True)
+    with rec.building():
+        x = torch.ones(8)
+    words = r"test_recorder\.py:\d+: the step turns a tensor into a NumPy array"
+    with pytest.raises(RecordError, match=words), rec:
+        x.numpy()
+
+
+def test_operators_on_functions() -> None:
+    x = torch.ones(8)
+    words = r"test_recorder\.py:\d+: the step uses cond, an operator on functions"
+    with pytest.raises(RecordError, match=words), monofuzz.record():
+        torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+
+def test_what_only_real_tensors_can_do() -> None:
+    def pinned() -> object:
+        return torch.ones(8).pin_memory()
+
+    with pytest.raises(RecordError, match="fake tensors cannot do this, real ones may"):
+        monofuzz.record_step(lambda: pinned, fake=True)
+
+
+def test_an_operator_that_fails_and_is_caught(record: Callable[..., Trace]) -> None:
+    def make() -> Step:
+        x, y = torch.ones(8), torch.ones(3)
+
+        def step() -> Any:
+            with contextlib.suppress(RuntimeError):
+                x + y
+            return x + 1
+
+        return step
+
+    build = TraceBuilder()
+    x, _ = build.constant(32), build.constant(12)
+    build.op("aten::add", [x], 32, 0)
+    assert_same(record(make), build.finish())
 
 
 def test_the_collector_is_off_while_recording() -> None:

@@ -5,11 +5,13 @@ This module imports PyTorch; import it only where recording starts.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from monofuzz.errors import RecordError
@@ -22,12 +24,26 @@ if TYPE_CHECKING:
     from monofuzz.trace.record.devices import Device
     from monofuzz.trace.record.tape import InPlace, Layout
 
-__all__ = ["RecordingMode"]
+__all__ = ["FakeMode", "RecordingMode"]
 
 # Questions and marks that are no work: they appear with fake tensors, or with a profiler, only.
 _SILENT = frozenset({"prim", "profiler"})
 # Their argument is not a tensor of the step, but what Python just made its result from.
 _BIRTHS = frozenset({"aten::lift_fresh", "aten::lift_fresh_copy"})
+
+
+class FakeMode(FakeTensorMode):  # type: ignore[misc]
+    """Fake tensors whose modules can be copied and converted as real ones can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What the mode remembers it has converted it refers to weakly, and `swap_tensors`, on which
+        # `Module.to` relies, refuses tensors that are referred to so.
+        self.fake_tensor_converter.set_tensor_memo = lambda tensor, fake: None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FakeMode:
+        """Itself: a copied tensor belongs to the same mode."""
+        return self
 
 
 class RecordingMode(TorchDispatchMode):  # type: ignore[misc]
@@ -43,6 +59,28 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[misc]
         self._cells: dict[int, Cell] = {}
         self._watches: dict[int, weakref.ref[Any]] = {}
         self._written: dict[Any, tuple[str | int, ...]] = {}
+        self._running = False
+        self._dying: list[Cell] = []
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Inside, operators are recorded, and storages resized without one."""
+        original = torch.UntypedStorage.resize_
+
+        def resize(storage: Any, size: int) -> Any:
+            cell = self._cell(storage)
+            result = original(storage, size)
+            if storage.nbytes() != cell.size:
+                resized = [(cell, storage.nbytes())]
+                self.tape.operator("storage.resize_", 0, [], writes=[(cell, None)], resized=resized)
+            return result
+
+        torch.UntypedStorage.resize_ = resize
+        try:
+            with self:
+                yield
+        finally:
+            torch.UntypedStorage.resize_ = original
 
     def close(self) -> None:
         """Stop watching storages; the tape is complete."""
@@ -58,8 +96,22 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[misc]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if any(hasattr(kind, "__tensor_flatten__") for kind in types):
+            # A tensor made of others: what it does with those comes back here.
+            return NotImplemented
         if func.namespace in _SILENT:
             return func(*args, **kwargs)
+        self._running = True
+        try:
+            return self._record(func, args, kwargs)
+        finally:
+            # What the operator freed was an argument of it until now.
+            self._running = False
+            for cell in self._dying:
+                self.tape.died(cell)
+            self._dying.clear()
+
+    def _record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         label = func._schema.name
         read = [] if label in _BIRTHS else list(_tensors((*args, *kwargs.values())))
         reads = [self._look(tensor) for tensor in read]
@@ -92,14 +144,17 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[misc]
         return out
 
     def _look(self, tensor: Any) -> tuple[Cell, Layout]:
-        """The cell of a tensor's storage, a constant if it was never seen, and its layout."""
-        storage = _storage(tensor)
+        """The cell of a tensor's storage and its layout."""
         layout = _layout(tensor)
+        return self._cell(_storage(tensor), layout), layout
+
+    def _cell(self, storage: Any, layout: Layout = None) -> Cell:
+        """The cell of a storage; it is a constant if it was never seen."""
         cell = self._cells.get(storage._cdata)
         if cell is None:
             cell = self.tape.constant(storage.nbytes(), layout)
             self._watch(storage, cell)
-        return cell, layout
+        return cell
 
     def _result(self, tensor: Any) -> Result:
         storage = _storage(tensor)
@@ -117,7 +172,10 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[misc]
         def gone(_: Any) -> None:
             if self._watches.pop(key, None) is not None:
                 del self._cells[key]
-                self.tape.died(cell)
+                if self._running:
+                    self._dying.append(cell)
+                else:
+                    self.tape.died(cell)
 
         self._cells[key] = cell
         self._watches[key] = weakref.ref(storage, gone)

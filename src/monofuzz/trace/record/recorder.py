@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import platform
+import re
+import sysconfig
 import traceback
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -14,16 +17,25 @@ from monofuzz.errors import MonofuzzError, RecordError, UsageError
 from monofuzz.trace.record import devices
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
     from types import TracebackType
 
     from monofuzz.trace.model import Trace
     from monofuzz.trace.record.tape import InPlace, Tape
 
-__all__ = ["Recorder", "describe_costs", "record", "require_torch", "user_frame"]
+__all__ = [
+    "Recorder",
+    "describe_costs",
+    "explain",
+    "record",
+    "require_torch",
+    "said",
+    "user_frame",
+]
 
+_HIGHER: Final = re.compile(r"There was no rule registered for HigherOrderOperator (\w+)")
 _FAKE_DEVICE: Final = "A100"
-_PACKAGES: Final = ("torch", "torchvision", "transformers", "torchgen")
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 def record(
@@ -71,9 +83,22 @@ class Recorder:
         self._trouble = "nothing was recorded yet: use the recorder in a `with` block"
         self._trace: Trace | None = None
 
-    def building(self) -> AbstractContextManager[object]:
-        """Inside, tensors are made as in the recording (fake ones, if it is), unrecorded."""
-        return contextlib.nullcontext() if self._fake_mode is None else self._fake_mode
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        """Inside, tensors are made as in the recording (fake ones, if it is), unrecorded.
+
+        Functions of `torch.compile` run uncompiled: their kernels would read fake tensors' memory.
+        """
+        import torch
+
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+            if self._fake_mode is not None:
+                stack.enter_context(warnings.catch_warnings())
+                # Copying a fake tensor looks at its address, which PyTorch itself then warns of.
+                warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
+                stack.enter_context(self._fake_mode)
+            yield
 
     def __enter__(self) -> Self:
         from torch._guards import detect_fake_mode
@@ -92,7 +117,7 @@ class Recorder:
                 gc.disable()
                 stack.callback(gc.enable)
             stack.enter_context(self.building())
-            stack.enter_context(self._mode)
+            stack.enter_context(self._mode.watching())
             self._entered = stack.pop_all()
         return self
 
@@ -174,22 +199,25 @@ def require_torch() -> None:
 
 
 def _new_fake_mode() -> Any:
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from monofuzz.trace.record.mode import FakeMode
 
-    return FakeTensorMode()
+    return FakeMode()
 
 
 def user_frame(error: BaseException) -> str:
     """``FILE:LINE`` where the user's own code was last, or "" if it never was."""
-    own = str(Path(__file__).parents[2])
+    not_theirs = (str(Path(__file__).parents[2]), sysconfig.get_path("stdlib"), "<frozen")
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        parts = Path(frame.filename).parts
-        if frame.filename.startswith(own) or any(name in parts for name in _PACKAGES):
-            continue
-        if frame.filename.startswith("<frozen") or "contextlib.py" in frame.filename:
-            continue
-        return f"{frame.filename}:{frame.lineno}"
+        if not (
+            frame.filename.startswith(not_theirs) or _INSTALLED & {*Path(frame.filename).parts}
+        ):
+            return f"{frame.filename}:{frame.lineno}"
     return ""
+
+
+def said(error: BaseException) -> str:
+    """The first line of what an error says, without a full stop."""
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def explain(error: BaseException) -> MonofuzzError | None:
@@ -198,6 +226,8 @@ def explain(error: BaseException) -> MonofuzzError | None:
 
     place = user_frame(error)
     where = f"{place}: " if place else ""
+    if isinstance(error, RecordError):
+        return RecordError(f"{where}{error}")
     if isinstance(error, fake_tensor.DataDependentOutputException):
         return RecordError(
             f"{where}the step reads the value of a tensor ({error.func}), and fake tensors have "
@@ -208,7 +238,18 @@ def explain(error: BaseException) -> MonofuzzError | None:
             f"{where}the size of a result depends on the values of a tensor ({error.func}), and "
             "fake tensors have none: record it with real tensors"
         )
-    text = str(error).strip().partition("\n")[0]
+    text = said(error)
+    if isinstance(error, RuntimeError) and text.startswith(".numpy() is not supported for tensor"):
+        return RecordError(
+            f"{where}the step turns a tensor into a NumPy array, and fake tensors have no values: "
+            "record it with real tensors"
+        )
+    higher = _HIGHER.match(text)
+    if isinstance(error, NotImplementedError) and higher:
+        return RecordError(
+            f"{where}the step uses {higher[1]}, an operator on functions, and these cannot be "
+            "recorded: write what it does without it"
+        )
     if isinstance(error, AssertionError) and "convert all Tensors to FakeTensors" in text:
         return RecordError(
             f"{where}the step uses a real tensor, made before the recording on fake ones began: "
@@ -216,7 +257,7 @@ def explain(error: BaseException) -> MonofuzzError | None:
         )
     if isinstance(error, AssertionError | RuntimeError | NotImplementedError) and _is_absent(text):
         return RecordError(
-            f"{where}the step uses a device that is not there ({text.rstrip('.')}): put the model "
+            f"{where}the step uses a device that is not there ({text}): put the model "
             "and its inputs on the CPU; the speed of another device is assumed with --device"
         )
     return None

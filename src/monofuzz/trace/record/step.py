@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from monofuzz.trace.record.recorder import (
     describe_costs,
     explain,
     record,
+    said,
     user_frame,
 )
 from monofuzz.trace.record.tape import median_costs
@@ -119,7 +121,7 @@ def _told(what: str) -> Iterator[None]:
         yield
     except MonofuzzError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         known = explain(error)
         if known is not None:
             raise known from error
@@ -129,8 +131,16 @@ def _told(what: str) -> Iterator[None]:
                 "(--fake), or with a smaller batch"
             ) from error
         place = user_frame(error)
-        text = str(error).strip().partition("\n")[0]
-        said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        text = said(error)
+        words = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        where = f"{place}: " if place else ""
         raise RecordError(
-            f"{place + ': ' if place else ''}{what} raised {said}; nothing was recorded"
+            f"{where}{what} raised {words}; nothing was recorded{_hint(error)}"
         ) from error
+
+
+def _hint(error: BaseException) -> str:
+    """What to try when it was the fake tensors that raised an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    from_fake = bool(frames) and "_subclasses" in Path(frames[-1].filename).parts
+    return ": fake tensors cannot do this, real ones may (without --fake)" if from_fake else ""
