@@ -28,7 +28,9 @@ ORDER = (
     "shrink",
     "explain",
     "hunt",
+    "suite",
     "report",
+    "pytest_plugin",
     "cli",
     "__main__",
 )

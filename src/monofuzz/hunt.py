@@ -55,6 +55,7 @@ class Hunt:
     Attributes:
         smallest, worst: the best counterexample for each claim that was broken.
         searched: how many graphs were mapped, by their number of operators.
+        runs: how many runs that took.
         seconds: wall time.
         stopped: ``"time"``, ``"examples"``, ``"least"`` (nothing smaller is possible) or
             ``"interrupted"``.
@@ -65,6 +66,7 @@ class Hunt:
     smallest: dict[Claim, Counterexample] = field(default_factory=dict)
     worst: dict[Claim, Counterexample] = field(default_factory=dict)
     searched: dict[int, int] = field(default_factory=dict)
+    runs: int = 0
     seconds: float = 0.0
     stopped: str = ""
 
@@ -243,6 +245,7 @@ class _Hunter:
         )
         searched = self.result.searched
         searched[size] = searched.get(size, 0) + self._next[size] - first
+        self.result.runs = sum(sampler.stats.runs for sampler in self._samplers.values())
         for claim in self._claims:
             broken = [hit for hit in hits if hit.severity(claim) > 0]
             if not broken:

@@ -52,7 +52,8 @@ class Counterexample:
     width of the hole as a share of the peak (feasibility), or the factor by which the larger budget
     costs more (cost). ``signature`` is its mechanism. ``limit`` and ``align`` are those of
     `TraceSystem`. ``found`` says how it was found (generator, seed, versions); nothing depends on
-    it.
+    it. ``own`` is the policy itself where it is one of the user's own, whose name says nothing to
+    others.
     """
 
     trace: Trace
@@ -65,6 +66,7 @@ class Counterexample:
     limit: float | None = 60.0
     align: int | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
+    own: Policy | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -80,8 +82,14 @@ class Counterexample:
             severity=severity,
             limit=system.limit,
             align=system.align,
+            own=system.rule if system.rule.function is not None else None,
         )
         return replace(example, signature=signature_of(example))
+
+    @property
+    def rule(self) -> Policy | str:
+        """The policy to run: ``policy``, or the user's own."""
+        return self.policy if self.own is None else self.own
 
     @property
     def operators(self) -> int:
@@ -106,7 +114,7 @@ class Counterexample:
         from monofuzz.replay.system import TraceSystem
 
         return TraceSystem(
-            self.trace, self.policy, limit=self.limit, align=self.align, engine=engine
+            self.trace, self.rule, limit=self.limit, align=self.align, engine=engine
         )
 
     def differences(self, *, engine: str = "compiled") -> list[str]:

@@ -97,6 +97,11 @@ class TraceSystem:
         self._idle = StopFlag()
 
     @property
+    def rule(self) -> Policy:
+        """The policy itself, of which ``policy`` is the text."""
+        return self._policy
+
+    @property
     def identity(self) -> str:
         """A hash of everything that determines the outcomes: trace, policy, limit, alignment."""
         text = (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from monofuzz.search.system import System
     from monofuzz.trace import Trace
 
-__all__ = ["BlackBox", "Run", "as_system", "is_runtime", "takes_trace"]
+__all__ = ["BlackBox", "Run", "as_system", "is_runtime", "runtime_name", "takes_trace"]
 
 _GIVE = (
     "return True (it ran), False (out of memory), a number (it ran, at this cost) or a monofuzz.Run"
@@ -86,7 +86,7 @@ class BlackBox:
     def __init__(self, runtime: Any, trace: Trace | None = None) -> None:
         call = _method(runtime)
         with_trace = takes_trace(runtime)
-        own = _name(runtime)
+        own = runtime_name(runtime)
         if with_trace and trace is None:
             raise UsageError(f"{own} runs a trace at a budget: say on which trace")
         if trace is not None and not with_trace:
@@ -171,7 +171,7 @@ def takes_trace(runtime: Any) -> bool:
 
     Raises `UsageError` for what is no runtime.
     """
-    call, own = _method(runtime), _name(runtime)
+    call, own = _method(runtime), runtime_name(runtime)
     try:
         signature = inspect.signature(call)
     except (TypeError, ValueError):
@@ -194,16 +194,19 @@ def _method(runtime: Any) -> Callable[..., Any]:
     if not callable(method):
         raise UsageError(f"{runtime!r:.80} cannot be run; {_HOW}")
     if inspect.iscoroutinefunction(method):
-        raise UsageError(f"{_name(runtime)} is a coroutine; wrap it in a function that awaits it")
+        raise UsageError(
+            f"{runtime_name(runtime)} is a coroutine; wrap it in a function that awaits it"
+        )
     return method  # type: ignore[no-any-return]
 
 
-def _name(runtime: Any) -> str:
+def runtime_name(runtime: Any) -> str:
+    """What a runtime is called in texts: its own ``name``, else that of its function or class."""
     for said in (getattr(runtime, "name", None), getattr(runtime, "__name__", None)):
         if isinstance(said, str) and said:
             return said
     if isinstance(runtime, functools.partial):
-        return _name(runtime.func)
+        return runtime_name(runtime.func)
     return type(runtime).__name__
 
 
