@@ -397,6 +397,9 @@ def forget_watches(m: Ints, f: Doubles) -> None:
     for i in range(m[POOL_N]):
         if m[m[POOL_S] + i] >= 0:
             refresh(m, f, m[m[POOL_S] + i])
+        else:
+            # The keys are not part of a saved state: a place may have had another's since.
+            f[KEY + i] = 0.0
 
 
 @jit("b(mi)")
