@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from monofuzz import strategies as mst
 from monofuzz.errors import TraceError
 from monofuzz.trace import PIN, RELEASE, Trace, TraceBuilder
-from tests.strategies import traces
 
 
 def begun() -> TraceBuilder:
@@ -33,6 +33,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], str | None, str]] = {
     "no sizes": (lambda b: b.op("f", [], [], 1), "sizes", "makes no tensor"),
     "negative cost": (lambda b: b.op("f", [], 1, -1), "cost", "negative"),
     "text cost": (lambda b: b.op("f", [], 1, "1"), "cost", "not '1'"),
+    "unknown pin": (lambda b: b.pin(4), "tensor", "no tensor 4: 4 were made"),
     "unknown argument": (lambda b: b.op("f", [0, 4], 1, 1), "args[1]", "no tensor 4: 4 were made"),
     "negative argument": (lambda b: b.op("f", [-1], 1, 1), "args[0]", "no tensor -1"),
     "not a list": (lambda b: b.op("f", 0, 1, 1), "args", "a list of tensors, not 0"),
@@ -123,6 +124,16 @@ def test_in_place() -> None:
     assert build.references(2) == 1
 
 
+def test_a_tensor_is_pinned_where_the_step_says_so() -> None:
+    build = begun()
+    build.pin(3)
+    build.op("more", [1], 1, 1)
+    trace = build.finish(keep=[1])
+    pins = [int(t) for c, t in zip(trace.command, trace.operand, strict=True) if c == PIN]
+    assert pins == [0, 3, 1]
+    assert trace.command[6] == PIN
+
+
 def test_default_keeps_what_is_referenced_once_for_each_reference_taken() -> None:
     build = begun()
     build.get(2)
@@ -131,6 +142,6 @@ def test_default_keeps_what_is_referenced_once_for_each_reference_taken() -> Non
     assert pinned == [0, 0, 1, 2, 2]
 
 
-@given(traces())
+@given(mst.traces())
 def test_random_traces_have_the_operators_asked_for(trace: Trace) -> None:
     assert 1 <= trace.n_operators <= 16

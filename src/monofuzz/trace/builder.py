@@ -159,6 +159,14 @@ class TraceBuilder:
         """One reference fewer; the storage must have one. The last one frees the storage."""
         self._columns.release(self._movable(tensor, RELEASE))
 
+    def pin(self, tensor: SupportsIndex) -> None:
+        """The tensor must be there from here on: it is recomputed if need be, and never evicted."""
+        self._open()
+        number = self._tensor(tensor, "tensor")
+        if len(self._columns.command) >= MAX_COMMANDS:
+            self._refuse(f"more than {MAX_COMMANDS:,} commands", None)
+        self._columns.pin(number)
+
     def finish(self, *, keep: Iterable[SupportsIndex] | None = None) -> Trace:
         """The trace. ``keep`` are the tensors that the step must leave behind, in this order.
 
