@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import itertools
+import time
+from dataclasses import replace
+from typing import Any, get_args
+
 import pytest
 
+from monofuzz.canonical import canonical_order
 from monofuzz.counterexample import Counterexample, examine
+from monofuzz.counterexample.signature import DEPTH
 from monofuzz.errors import UsageError
 from monofuzz.generate.fast import Sampler
-from monofuzz.shrink import Interest, Reducer, complexity, reduce_trace, shrink
+from monofuzz.shrink import Interest, Keep, Reducer, complexity, disorder, reduce_trace, shrink
+from monofuzz.shrink.passes import PASSES
 from monofuzz.trace import Trace, TraceBuilder
 
 
@@ -14,6 +22,14 @@ def holes(operators: int, count: int) -> list[Counterexample]:
     hits, _ = sampler.search(0, 20_000)
     found = [examine(sampler.trace(hit.seed), "dtr", "feasibility") for hit in hits[:count]]
     return [example for example in found if example is not None]
+
+
+def rises(operators: int) -> Counterexample:
+    sampler = Sampler("dtr", "free", operators, claims=["cost"])
+    hits, _ = sampler.search(0, 2_000)
+    example = examine(sampler.trace(hits[0].seed), "dtr", "cost")
+    assert example is not None
+    return example
 
 
 @pytest.mark.parametrize("operators", [8, 14])
@@ -26,11 +42,36 @@ def test_what_comes_out_is_a_smaller_counterexample(operators: int) -> None:
         assert small.found["shrunk_from"] == operators
 
 
-def test_no_pass_improves_on_the_result() -> None:
-    for example in holes(9, 3):
-        small = shrink(example).trace
-        again = Reducer(small, Interest(example)).reduce()
-        assert complexity(again) == complexity(small)
+@pytest.mark.parametrize("keep", get_args(Keep))
+def test_no_single_pass_improves_on_the_result(keep: Keep) -> None:
+    for example in holes(9, 2):
+        small = shrink(example, keep=keep).trace
+        for one in PASSES:
+            reducer = Reducer(small, Interest(example, keep))
+            assert reducer.reduce([one]) is small, one.__name__
+            assert not reducer.stopped
+
+
+@pytest.mark.parametrize("keep", get_args(Keep))
+def test_the_result_does_not_depend_on_threads(keep: Keep) -> None:
+    (example,) = holes(12, 1)
+    one, two, five = (shrink(example, keep=keep, jobs=jobs) for jobs in (1, 2, 5))
+    assert one == two == five
+    assert one.found["tried"] > 20
+
+
+def test_threads_that_answer_late_change_nothing() -> None:
+    """Whoever is asked second answers first; still the first yes in order counts."""
+    number = itertools.count()
+
+    def slow(trace: Trace) -> bool:
+        time.sleep(0.002 * (next(number) % 3 == 0))
+        return len(trace.args) >= 3
+
+    results = [Reducer(messy(), slow, jobs=jobs) for jobs in (1, 4)]
+    one, four = (reducer.reduce() for reducer in results)
+    assert one == four
+    assert results[0].asked == results[1].asked
 
 
 def test_no_operator_argument_or_command_is_superfluous() -> None:
@@ -63,9 +104,90 @@ def test_time_limits_it() -> None:
     assert stopped == example.with_found(stopped="time")
 
 
-def test_an_unknown_keep_is_refused() -> None:
-    with pytest.raises(UsageError, match="keep"):
-        shrink(holes(8, 1)[0], keep="nothing")  # type: ignore[arg-type]
+def test_the_mechanism_can_be_kept() -> None:
+    kept = 0
+    for example in holes(14, 6):
+        assert example.signature is not None
+        small = shrink(example, keep="signature")
+        assert small.signature is not None
+        assert small.signature.keeps(example.signature)
+        assert small.differences() == []
+        kept += example.signature.depth >= DEPTH
+    assert kept
+
+
+def test_large_traces_are_sampled_and_the_result_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = holes(14, 1)
+    monkeypatch.setattr("monofuzz.shrink.interest.EXACT_COMMANDS", 0)
+    for keep in get_args(Keep):
+        small = shrink(example, keep=keep)
+        assert small.operators < 14
+        assert small.limit == example.limit
+        assert small.differences() == []
+        exact = examine(small.trace, "dtr", "feasibility", accept=Interest(example, keep).accepts)
+        assert exact is not None
+
+
+def test_costs_can_be_shrunk_by_their_mechanism() -> None:
+    example = rises(10)
+    assert example.signature is not None
+    small = shrink(example, keep="signature")
+    assert small.signature is not None
+    assert small.claim == "cost"
+    assert small.signature.keeps(example.signature)
+    assert small.operators < 10
+
+
+def test_what_does_not_replay_is_refused() -> None:
+    (example,) = holes(8, 1)
+    false = replace(example, above=replace(example.above, evictions=99))
+    with pytest.raises(UsageError, match=r"does not replay.*evictions"):
+        shrink(false)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_what_the_predicate_raises_goes_through(jobs: int) -> None:
+    asked = itertools.count()
+
+    def breaks(trace: Trace) -> bool:
+        if next(asked) == 8:
+            raise ZeroDivisionError("mine")
+        return trace.n_operators >= 4
+
+    reducer = Reducer(messy(), breaks, jobs=jobs)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        reducer.reduce()
+    assert 4 <= reducer.trace.n_operators < messy().n_operators
+    with pytest.raises(ZeroDivisionError):
+        reduce_trace(messy(), lambda trace: bool(1 // 0))
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_first_interrupt_keeps_what_was_found(
+    jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (example,) = holes(14, 1)
+    asked = itertools.count()
+    judge = Interest.__call__
+
+    def interrupted(self: Interest, trace: Trace) -> Counterexample | None:
+        if next(asked) == 12:
+            raise KeyboardInterrupt
+        return judge(self, trace)
+
+    monkeypatch.setattr(Interest, "__call__", interrupted)
+    small = shrink(example, jobs=jobs)
+    assert small.found["stopped"] == "interrupted"
+    assert small.operators < 14
+    assert small.differences() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"), [({"keep": "nothing"}, "keep"), ({"jobs": 0}, "jobs is 0")]
+)
+def test_wrong_options_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        shrink(holes(8, 1)[0], **options)
 
 
 def messy() -> Trace:
@@ -86,15 +208,29 @@ def messy() -> Trace:
 @pytest.mark.parametrize(
     ("interesting", "expected"),
     [
-        (lambda trace: True, (1, 1, 1, 0, 0, 1)),
-        (lambda trace: trace.n_operators >= 5, (5, 5, 5, 0, 0, 0)),
-        (lambda trace: len(trace.args) >= 2, (3, 3, 3, 2, 0, 0)),
-        (lambda trace: trace.n_tensors > trace.n_storages, (2, 2, 2, 1, 1, 0)),
-        (lambda trace: int(trace.op_constant.sum()) >= 2, (0, 2, 2, 0, 0, 2)),
-        (lambda trace: int(trace.tensor_size.max()) >= 9, (1, 1, 1, 0, 0, 0)),
-        (lambda trace: int(trace.op_cost.max()) >= 10, (1, 1, 1, 0, 0, 0)),
+        (lambda trace: True, (1, 0, 1, 0, 0, 0)),
+        (lambda trace: trace.n_operators >= 5, (5, 0, 5, 0, 0, 0)),
+        (lambda trace: trace.n_tensors >= 5, (1, 0, 5, 0, 0, 0)),
+        (lambda trace: len(trace.args) >= 2, (2, 0, 3, 2, 0, 0)),
+        (lambda trace: int(trace.tensor_size.sum()) >= 40, (1, 0, 1, 0, 0, 0)),
+        (lambda trace: int(trace.op_cost.sum()) >= 60, (1, 0, 1, 0, 0, 0)),
+        (lambda trace: trace.n_tensors > trace.n_storages, (2, 0, 2, 1, 1, 0)),
+        (lambda trace: int(trace.op_constant.sum()) >= 2, (2, 2, 2, 0, 0, 2)),
+        (lambda trace: int(trace.tensor_size.max()) >= 9, (1, 0, 1, 0, 0, 0)),
+        (lambda trace: int(trace.op_cost.max()) >= 10, (1, 0, 1, 0, 0, 0)),
     ],
-    ids=["anything", "operators", "arguments", "view", "constants", "size", "cost"],
+    ids=[
+        "anything",
+        "operators",
+        "tensors",
+        "arguments",
+        "total",
+        "time",
+        "view",
+        "constants",
+        "size",
+        "cost",
+    ],
 )
 def test_known_minima_are_reached(interesting: object, expected: tuple[int, ...]) -> None:
     small = reduce_trace(messy(), interesting)  # type: ignore[arg-type]
@@ -107,3 +243,26 @@ def test_the_least_number_that_does_is_found() -> None:
     assert small.tensor_size.tolist() == [9]
     small = reduce_trace(messy(), lambda trace: int(trace.op_cost.max()) >= 11)
     assert small.op_cost.tolist() == [11]
+
+
+def test_what_is_left_is_in_order() -> None:
+    small = reduce_trace(messy(), lambda trace: trace.n_operators >= 6 and len(trace.args) >= 5)
+    assert disorder(small) == 0
+    assert canonical_order(small) == list(range(len(small.command)))
+    gone = reduce_trace(
+        messy(), lambda trace: trace.n_operators >= 6 and trace.command.tolist().count(3) >= 3
+    )
+    assert complexity(gone)[-1] == 0
+
+
+def test_numbers_come_down_together() -> None:
+    """Neither of two sizes can be lowered alone when their difference counts."""
+    build = TraceBuilder(name="two")
+    build.op("one", [], [1000], 1)
+    build.op("two", [], [1007], 1)
+
+    def apart(trace: Trace) -> bool:
+        sizes = trace.tensor_size.tolist()
+        return len(sizes) == 2 and max(sizes) - min(sizes) == 7
+
+    assert sorted(reduce_trace(build.finish(), apart).tensor_size.tolist()) == [1, 8]

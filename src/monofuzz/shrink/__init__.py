@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from monofuzz.errors import UsageError
 from monofuzz.shrink.interest import EXACT_COMMANDS, Interest, Keep
 from monofuzz.shrink.reducer import Reducer, complexity, disorder
 from monofuzz.shrink.rewrite import relabelled
@@ -49,7 +50,12 @@ def shrink(
     No pass improves on the result, unless its ``found["stopped"]`` says what came in between. It
     is a counterexample by the complete map of its trace, unless that has more than
     `EXACT_COMMANDS` commands. Its operators are named a, b, c, … in their order.
+
+    Raises `UsageError` for an example whose runs are not what it says.
     """
+    differences = example.differences()
+    if differences:
+        raise UsageError(f"a counterexample that does not replay is not shrunk: {differences[0]}")
     interest = Interest(example, keep, within)
     reducer = Reducer(
         example.trace,

@@ -160,7 +160,7 @@ def _contracted(draft: Draft, place: int) -> Draft | None:
 # the second; neighbours, and with few operators all pairs.
 def merge_operators(desk: Desk) -> None:
     def pairs(draft: Draft) -> list[tuple[int, int, bool]]:
-        places = [i for i in _operators(draft) if not draft.steps[i].constant]
+        places = _operators(draft)
         reach = len(places) if len(places) <= _FEW else 2
         return [
             (i, j, late)
@@ -177,6 +177,7 @@ def _merged(draft: Draft, i: int, j: int, late: bool) -> Draft:
     reads = tuple(dict.fromkeys(t for t in (*one.reads, *two.reads) if t not in one.makes))
     both = replace(
         one,
+        constant=False,
         cost=one.cost + two.cost,
         reads=reads,
         makes=one.makes + two.makes,
@@ -184,8 +185,9 @@ def _merged(draft: Draft, i: int, j: int, late: bool) -> Draft:
         of=one.of + two.of,
     )
     keep, gone = (j, i) if late else (i, j)
-    steps = [both if k == keep else s for k, s in enumerate(draft.steps) if k != gone]
-    return replace(draft, steps=tuple(steps))
+    steps = [both if k == keep else s for k, s in enumerate(draft.steps)]
+    pins = [k + 1 for k in (i, j) if draft.steps[k].constant]
+    return replace(draft, steps=tuple(steps)).without((gone, *pins))
 
 
 # Merge storages: two outputs of an operator become one of both sizes.

@@ -29,16 +29,17 @@ __all__ = ["Reducer", "complexity", "disorder"]
 def complexity(trace: Trace) -> tuple[int, ...]:
     """What shrinking makes less, the most important first.
 
-    Operators, constants, tensors, arguments, views, pins, commands other than releases, releases,
-    different numbers, the sum of all sizes and costs, and for how many operators releases wait
-    after the last use. Traces that are alike in all of this are compared by `disorder`.
+    Operators and constants, constants, tensors, arguments, views, pins, commands other than
+    releases, releases, different numbers, the sum of all sizes and costs, and for how many
+    operators releases wait after the last use. Traces that are alike in all of this are compared
+    by `disorder`.
     """
     sizes, costs = trace.tensor_size.tolist(), trace.op_cost.tolist()
     command = trace.command.tolist()
     releases = command.count(RELEASE)
     return (
-        trace.n_operators,
         trace.n_ops,
+        trace.n_ops - trace.n_operators,
         trace.n_tensors,
         len(trace.args),
         trace.n_tensors - trace.n_storages,
