@@ -67,7 +67,12 @@ def examine(
 
 
 def _system(subject: Subject, claim: Claim, settings: Settings) -> Result:
-    system = subject.thing
+    system = as_system(subject.thing)
+    if settings.between is None and getattr(system, "peak", None) is None:
+        raise UsageError(
+            f"{subject.name} takes no trace and has no peak: say between which budgets it is run, "
+            "between=(LO, HI) in bytes"
+        )
     (one,) = check(
         system,
         claims=(claim,),
@@ -89,7 +94,7 @@ def _system(subject: Subject, claim: Claim, settings: Settings) -> Result:
         graphs=0,
         feasible=found.feasible,
         reason=verdict.reason,
-        breach=None if witness is None else of_system(as_system(system), witness, settings),
+        breach=None if witness is None else of_system(system, witness, settings),
     )
 
 

@@ -63,8 +63,9 @@ def _replayed(run: Outcome) -> str:
         return f"{_STATUS[run.status]}, {work}"
     fail = run.fail
     deep = f" while recomputing, {fail.depth - 1} deep" if fail.depth > 1 else ""
+    short = plural(fail.over_by, "byte")
     return (
-        f"out of memory, {plural(fail.over_by, 'byte')} short: an operator asks for {fail.request:,}"
+        f"out of memory, {short} short: an operator asks for {fail.request:,}"
         f"{deep}, and {fail.pinned_bytes:,} cannot be evicted; {work}"
     )
 
