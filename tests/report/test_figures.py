@@ -11,26 +11,14 @@ import numpy as np
 import pytest
 
 from monofuzz.errors import UsageError
-from monofuzz.report.figures import check_drawable, plot_map
+from monofuzz.report.figures import check_drawable, plot_map, plot_maps
 from monofuzz.search.regimes import Map, Origin
-from monofuzz.search.rows import STATUSES, rows_from
+from tests.report.maps import PEAK, all_kinds, map_of
 
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.image")
 
-PEAK = 10**9
 ORANGE, PINK = (213, 94, 0), (204, 121, 167)
-
-
-def map_of(*regimes: tuple[int, int, str, float], between: tuple[int, int] | None = None) -> Map:
-    """A map of (lo, hi, status, overhead); what lies between two of them is a gap."""
-    counters = (0,) * 6
-    nothing = (0, 0, 0, 0, -1, 0, 0, 0)
-    rows = []
-    for number, (lo, hi, status, overhead) in enumerate(regimes):
-        told = (STATUSES.index(status), status != "timeout", 0)
-        rows.append((lo, hi, overhead, overhead, *counters, number, *nothing, *told))
-    ends = between or (regimes[0][0], regimes[-1][1])
-    return Map(Origin("test", "some-trace", "dtr", PEAK, 60.0), ends, rows_from(rows))
 
 
 def many(count: int, holes: int) -> Map:
@@ -51,15 +39,7 @@ MAPS = {
     "one byte": map_of((5, 6, "ok", 1.0)),
     "nothing feasible": map_of((10**8, PEAK, "oom", 1.0)),
     "nothing known": map_of((10**8, 10**8 + 1, "timeout", 1.0), between=(10**8, PEAK)),
-    "all kinds": map_of(
-        (10**8, 2 * 10**8, "oom", 1.0),
-        (2 * 10**8, 3 * 10**8, "ok", 40.0),
-        (3 * 10**8, 3 * 10**8 + 5, "oom", 1.0),
-        (4 * 10**8, 5 * 10**8, "thrashed", 60.0),
-        (5 * 10**8, 6 * 10**8, "ok", 2.0),
-        (6 * 10**8, 6 * 10**8 + 1, "timeout", 1.0),
-        (7 * 10**8, PEAK, "oom", 1.0),
-    ),
+    "all kinds": all_kinds(),
     "no compute": map_of((1, 5, "ok", 0.0), (5, 9, "ok", 1.0)),
     "many": many(3000, 5),
 }
@@ -155,3 +135,39 @@ def test_names_are_not_read_as_formulas(tmp_path: Path) -> None:
     found = map_of((10**8, PEAK, "ok", 1.5))
     found.origin = Origin("test", r"$\nonsense_{", "dtr", PEAK)
     plot_map(found, tmp_path / "map.png")
+
+
+def test_several_maps_share_their_axes(tmp_path: Path) -> None:
+    maps = [all_kinds(trace, policy) for policy in ("dtr", "lru") for trace in ("one", "two")]
+    plot_maps(maps, tmp_path / "grid.png")
+    plot_maps(maps[:2], tmp_path / "stack.png")
+    grid, stack = (matplotlib.image.imread(tmp_path / f"{name}.png") for name in ("grid", "stack"))
+    # Two traces under one policy stand below each other, two policies more beside each other.
+    assert grid.shape[1] > grid.shape[0] * 0.9
+    assert stack.shape[1] > stack.shape[0] * 1.5
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_several_maps_always_look_the_same(kind: str, tmp_path: Path) -> None:
+    maps = [MAPS["many"], MAPS["all kinds"], MAPS["nothing feasible"]]
+    first, second = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"
+    plot_maps(maps, first)
+    plot_maps(maps, second)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_nothing_of_a_set_is_lost(tmp_path: Path) -> None:
+    """Each panel shows its holes: a column of orange in each row of the picture's panels."""
+    plot_maps([MAPS["many"], MAPS["all kinds"]], tmp_path / "maps.png")
+    picture = matplotlib.image.imread(tmp_path / "maps.png")[:, :, :3] * 255
+    orange = (np.abs(picture - ORANGE).max(axis=2) < 2).any(axis=1)
+    runs = np.flatnonzero(np.diff(orange.astype(int)) == 1)
+    assert len(runs) >= 2
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_sets_without_a_common_scale_are_refused(count: int, tmp_path: Path) -> None:
+    maps = [MAPS["many"], map_of((1, 9, "ok", 1.0), peak=None)][:count]
+    with pytest.raises(UsageError):
+        plot_maps(maps, tmp_path / "maps.png")
+    assert not list(tmp_path.iterdir())

@@ -26,6 +26,8 @@ _COMMANDS = {
     "shrink": "Make a counterexample as small as it gets.",
     "traces": "List, describe, add and fetch traces.",
     "record": "Record a PyTorch training step as a trace.",
+    "report": "Make one HTML page of maps and counterexamples.",
+    "plot": "Draw maps beside each other as one figure.",
     "verify": "Replay golden records of the reference simulator and count the matches.",
 }
 

@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 @options.output_file("--plot", "Draw the map: FILE.png, FILE.svg or FILE.pdf.")
 @click.option("--regimes", is_flag=True, help="List every regime, not only what breaks.")
 @options.search_options
-@click.option(
-    "--factor",
-    type=options.factor,
-    metavar="FACTOR",
-    default="1.25",
-    show_default=True,
-    help="How many times dearer the next regime must be to be called a cliff.",
-)
+@options.cliff_factor
 @options.run_options
 @options.engine
 @options.as_json

@@ -174,6 +174,15 @@ _thrash_as = click.option(
     help="Whether a run over the compute limit counts as a failure or leaves the claim undecided.",
 )
 search_options = _several(jobs, _max_runs, _time, _tolerance, _thrash_as)
+reading_options = _several(_tolerance, _thrash_as)
+cliff_factor = click.option(
+    "--factor",
+    type=factor,
+    metavar="FACTOR",
+    default="1.25",
+    show_default=True,
+    help="How many times dearer the next regime must be to be called a cliff.",
+)
 
 
 def output_file(name: str, text: str) -> Callable[[Command], Command]:

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
     from monofuzz.search.rows import Rows
 
-__all__ = ["Journal", "load", "save"]
+__all__ = ["MAGIC", "Journal", "load", "save"]
 
 VERSION = 1
-_MAGIC = b"monofuzz map, format "
+MAGIC = b"monofuzz map, format "
 _HEAD = struct.Struct("<IIII")  # kind, length, crc of the payload, crc of the twelve bytes before
 _HEADER, _INT_ROWS, _REAL_ROWS = 1, 2, 3
 _BLOCK_ROWS = 1 << 16
@@ -138,7 +138,7 @@ def _encode(found: Map) -> Iterator[bytes]:
         "fields": [list(field) for field in found.table.dtype.descr],
         "beyond": [list(run) for run in found.beyond],
     }
-    yield _MAGIC + b"%d\n" % VERSION
+    yield MAGIC + b"%d\n" % VERSION
     yield _block(_HEADER, json.dumps(header, sort_keys=True, separators=(",", ":")).encode())
     yield from _row_blocks(found.table)
 
@@ -192,9 +192,9 @@ def _decode(data: bytes, path: str) -> Map:
 
 
 def _version(data: bytes, path: str) -> tuple[int, int]:
-    end = data.find(b"\n", 0, len(_MAGIC) + 12)
-    digits = data[len(_MAGIC) : end]
-    if end < 0 or not data.startswith(_MAGIC) or not digits.isdigit():
+    end = data.find(b"\n", 0, len(MAGIC) + 12)
+    digits = data[len(MAGIC) : end]
+    if end < 0 or not data.startswith(MAGIC) or not digits.isdigit():
         raise StoredFileError(f"{path}: this is not a map file; choose another name for the map")
     return int(digits), end + 1
 
