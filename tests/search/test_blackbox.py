@@ -284,3 +284,13 @@ def test_a_runtime_runs_a_trace() -> None:
 
     with pytest.raises(MonotonicityViolation, match="demo under holey: more memory fails: ok at"):
         monofuzz.assert_monotone(trace, holey)
+
+
+def test_a_policy_is_no_runtime_although_it_can_be_called() -> None:
+    @monofuzz.policy
+    def largest(size: float) -> float:
+        return -size
+
+    found = map_budgets("demo", largest, between=(0.9, 1.0), max_runs=2)
+    assert found.origin.policy == "largest"
+    assert not found.sampled

@@ -237,9 +237,12 @@ def _system(
         from monofuzz.trace import load
 
         trace = load(trace)
-    if is_runtime(policy):
-        return as_system(policy, trace)
+    from monofuzz.replay.policy import Policy
     from monofuzz.replay.system import TraceSystem
+
+    # A policy can be called, too: it gives a score.
+    if not isinstance(policy, Policy) and is_runtime(policy):
+        return as_system(policy, trace)
 
     system: System = TraceSystem(
         trace,
