@@ -23,6 +23,7 @@ ORDER = (
     "canonical",
     "replay",
     "search",
+    "systems",
     "counterexample",
     "generate",
     "shrink",

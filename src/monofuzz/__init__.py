@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from monofuzz.search import check as check
     from monofuzz.search import map_budgets as map_budgets
     from monofuzz.shrink import shrink as shrink
+    from monofuzz.systems.curve import Measured as Measured
+    from monofuzz.systems.curve import check_measured as check_measured
     from monofuzz.trace import Trace as Trace
     from monofuzz.trace import load as load
     from monofuzz.trace.record import record as record
@@ -41,6 +43,7 @@ _HOMES = {
     "Counterexample": "monofuzz.counterexample",
     "FlakyError": "monofuzz.errors",
     "Map": "monofuzz.search",
+    "Measured": "monofuzz.systems.curve",
     "MonofuzzError": "monofuzz.errors",
     "MonotonicityUndecided": "monofuzz.search",
     "MonotonicityViolation": "monofuzz.search",
@@ -49,6 +52,7 @@ _HOMES = {
     "Trace": "monofuzz.trace",
     "assert_monotone": "monofuzz.search",
     "check": "monofuzz.search",
+    "check_measured": "monofuzz.systems.curve",
     "hunt": "monofuzz.hunt",
     "load": "monofuzz.trace",
     "map_budgets": "monofuzz.search",

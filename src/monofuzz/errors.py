@@ -6,15 +6,22 @@ exits with status 2; library users catch `MonofuzzError` or the subclass that th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
+
 __all__ = [
     "BudgetError",
     "DownloadError",
+    "FileError",
     "FlakyError",
     "MonofuzzError",
     "PolicyError",
     "RecordError",
     "ResourceError",
     "StoredFileError",
+    "TableError",
     "TraceError",
     "UsageError",
     "nearest",
@@ -57,8 +64,8 @@ class StoredFileError(MonofuzzError):
     """A file that monofuzz wrote earlier (a map, a counterexample, a campaign) is unusable."""
 
 
-class TraceError(MonofuzzError):
-    """A trace, or a file that should hold one, is malformed.
+class FileError(MonofuzzError):
+    """A file is malformed: what is wrong, and where.
 
     ``problem`` is the sentence without its place; ``file``, ``line`` (counted from 1) and
     ``field`` say where, each None when it does not apply. ``str()`` joins them as
@@ -84,18 +91,26 @@ class TraceError(MonofuzzError):
             place = f"line {line}: "
         super().__init__(place + problem + (f" (field {field})" if field is not None else ""))
 
-    def at(self, file: str) -> TraceError:
+    def at(self, file: str) -> Self:
         """The same error with the file named, for callers that know where the bytes came from."""
-        return TraceError(self.problem, file=file, line=self.line, field=self.field)
+        return type(self)(self.problem, file=file, line=self.line, field=self.field)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_trace_error, (self.problem, self.file, self.line, self.field)
+        return _rebuilt, (type(self), self.problem, self.file, self.line, self.field)
 
 
-def _rebuild_trace_error(
-    problem: str, file: str | None, line: int | None, field: str | None
-) -> TraceError:
-    return TraceError(problem, file=file, line=line, field=field)
+class TraceError(FileError):
+    """A trace, or a file that should hold one, is malformed."""
+
+
+class TableError(FileError):
+    """A table of measurements is malformed."""
+
+
+def _rebuilt(
+    kind: type[FileError], problem: str, file: str | None, line: int | None, field: str | None
+) -> FileError:
+    return kind(problem, file=file, line=line, field=field)
 
 
 def nearest(word: str, known: list[str] | tuple[str, ...], *, count: int = 3) -> str:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 from rich.markup import escape
 
-from monofuzz.cli import console, exits, options, session, units, views
+from monofuzz.cli import console, exits, options, session, tables, units, views
 
 if TYPE_CHECKING:
     from monofuzz.search import Check
     from monofuzz.search.verdict import Claim, ThrashAs
+    from monofuzz.systems.curve import Measured
 
 
 @click.command("check")
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @options.search_options
 @options.run_options
 @options.engine
+@tables.table_options
 @options.as_json
 @click.pass_context
 def command(
@@ -45,9 +47,17 @@ def command(
     timeout: float | None,
     align: int | None,
     engine: str,
+    alpha: float,
+    noise: float | None,
+    column: str | None,
+    peak: str | None,
     as_json: bool,
 ) -> None:
     """Say whether more memory ever hurts, for each TRACE under each policy.
+
+    A TRACE may also be a table of measurements from a real system: CSV or JSON with the columns
+    budget, outcome and time, a row a run; it needs no policy. Noise is told from repeats, and a
+    table proves nothing: it refutes a claim, or leaves it undecided and says what to measure next.
 
     Exits with 1 if any claim is refuted, else with 3 if any is undecided, else with 0: proved for
     every budget of the range. --max-runs and --time are for each trace and policy.
@@ -55,12 +65,26 @@ def command(
     from monofuzz.search import check
 
     claims: tuple[Claim, ...] = options.CLAIMS if claim == "both" else (claim,)  # type: ignore[assignment]
+    measured, replayed = tables.split(traces)
+    if not replayed:
+        tables.refuse_given(ctx, _ONLY_TRACES, "means nothing for a table of measurements")
+    elif not policies:
+        raise click.MissingParameter(ctx=ctx, param_hint="'-p' / '--policy'", param_type="option")
+    if not measured:
+        tables.refuse_given(ctx, _ONLY_TABLES, "is for tables of measurements; this is a trace")
+    results: list[Check | Measured] = []
+    how = tables.HowMeasured(alpha, noise, column, peak)
+    for table in measured:
+        judged = tables.check(table, claims, how, tolerance=tolerance, thrash_as=thrash_as)
+        results += judged
+        if not as_json:
+            tables.show(judged)
     systems = [
         session.system(trace, policy, limit=limit, timeout=timeout, align=align, engine=engine)
-        for trace in traces
+        for trace in replayed
         for policy in policies
     ]
-    checks: list[Check] = []
+    undone = len(systems)
     interrupted = False
     for system in systems:
         with console.search_progress(f"{system.name} under {system.policy}") as progress:
@@ -75,23 +99,40 @@ def command(
                 thrash_as=thrash_as,
                 progress=progress,
             )
-        checks += found
+        results += found
+        undone -= 1
         if not as_json:
             _show(found)
         if found[0].map.stopped == "interrupted":
             interrupted = True
             break
     if as_json:
-        console.emit({"results": [one.to_json() for one in checks]})
+        console.emit({"results": [one.to_json() for one in results]})
     if interrupted:
-        undone = units.plural(len(systems) - len(checks) // len(claims), "pair")
-        console.remark(f"interrupted; {undone} of trace and policy not checked")
+        left = units.plural(undone, "pair")
+        console.remark(f"interrupted; {left} of trace and policy not checked")
         ctx.exit(exits.INTERRUPTED)
-    ctx.exit(_exit_code(checks))
+    ctx.exit(_exit_code(results))
 
 
-def _exit_code(checks: list[Check]) -> int:
-    verdicts = {one.verdict.verdict for one in checks}
+_ONLY_TRACES = (
+    "policies",
+    "between",
+    "jobs",
+    "max_runs",
+    "seconds",
+    "limit",
+    "timeout",
+    "align",
+    "engine",
+)
+_ONLY_TABLES = ("alpha", "noise", "column", "peak")
+
+
+def _exit_code(results: list[Check | Measured]) -> int:
+    verdicts = {
+        one.verdict if isinstance(one.verdict, str) else one.verdict.verdict for one in results
+    }
     if "refuted" in verdicts:
         return exits.REFUTED
     return exits.UNDECIDED if "undecided" in verdicts else exits.DONE

@@ -100,7 +100,6 @@ policies = click.option(
     "policies",
     type=policy_text,
     metavar="POLICY",
-    required=True,
     multiple=True,
     help="What to evict: name[:key=value,...]; may be given several times.",
 )

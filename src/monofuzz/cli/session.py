@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 from monofuzz.cli import console
 
 if TYPE_CHECKING:
+    from typing import IO
+
     from monofuzz.replay.system import TraceSystem
     from monofuzz.trace import Trace
 
 
-def load(trace: str) -> Trace:
-    """The trace of that name or path; ``-`` is standard input."""
+def load(trace: str | IO[bytes]) -> Trace:
+    """The trace of that name or path, or in an open file; ``-`` is standard input."""
     from monofuzz.trace import load
 
     return load(sys.stdin.buffer if trace == "-" else trace)
 
 
-def system(trace: str, policy: str, *, engine: str, **how: Any) -> TraceSystem:
+def system(trace: str | IO[bytes], policy: str, *, engine: str, **how: Any) -> TraceSystem:
     """The trace of that name or path under a policy, ready to run."""
     loaded = load(trace)
     prepare(engine)

@@ -1,0 +1,3 @@
+"""Budgeted systems other than a policy on a trace."""
+
+from __future__ import annotations
