@@ -13,6 +13,7 @@ file. Nothing of monofuzz but this module is imported until a test or an option 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import tempfile
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    import types
     from collections.abc import Callable, Generator, Iterable
 
     from monofuzz.search.verdict import Claim
@@ -319,10 +321,13 @@ class _Checker:
         from monofuzz.search import MonotonicityUndecided, MonotonicityViolation
         from monofuzz.suite import examine
 
-        with _usage_errors(_fail):
-            result = examine(
-                case.subject, case.place, case.claim, case.settings, announce=self._announce
-            )
+        try:
+            with _usage_errors(_fail):
+                result = examine(
+                    case.subject, case.place, case.claim, case.settings, announce=self._announce
+                )
+        except Exception as error:
+            raise error.with_traceback(_outside(error.__traceback__)) from None
         self._record(case, result)
         if result.breach is not None:
             raise MonotonicityViolation(
@@ -335,8 +340,12 @@ class _Checker:
         return result
 
     def _announce(self) -> None:
-        reporter = self._node.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
+        plugins = self._node.config.pluginmanager
+        reporter = plugins.get_plugin("terminalreporter")
+        capture = plugins.get_plugin("capturemanager")
+        if reporter is None:  # a worker of pytest-xdist
+            return
+        with contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled():
             reporter.ensure_newline()
             reporter.write_line("monofuzz: compiling its engine, once on this machine ...")
 
@@ -375,6 +384,15 @@ class _Checker:
         words += ["--monofuzz-claim", result.claim]
         words += ["--monofuzz-between", str(low), str(high + 1)]
         return shlex.join(words)
+
+
+def _outside(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback from the first frame that is not of monofuzz; all of it if there is none."""
+    package = os.path.dirname(__file__) + os.sep
+    rest = trace
+    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(package):
+        rest = rest.tb_next
+    return rest or trace
 
 
 def _folder(config: pytest.Config) -> Path:
@@ -431,9 +449,11 @@ class Monofuzz(_Checker):
             places = _places(config, what, given)
             claims = _claims(config, given)
             chosen = _settings(config, given)
-        return [
-            self._examine(_Case(what, place, one, chosen)) for place in places for one in claims
-        ]
+        results = []
+        for place in places:
+            for one in claims:
+                results.append(self._examine(_Case(what, place, one, chosen)))  # noqa: PERF401
+        return results
 
 
 @pytest.fixture

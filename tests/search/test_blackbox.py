@@ -84,7 +84,7 @@ def test_other_exceptions_go_through_with_the_budget() -> None:
 
     with pytest.raises(KeyError, match="lost") as caught:
         check(run, between=(5, 9))
-    assert caught.value.__notes__ == ["monofuzz: while run ran at 5 bytes"]
+    assert caught.value.__notes__ == ["monofuzz: while run ran at budget 5"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_other_exceptions_go_through_with_the_budget() -> None:
 def test_answers_that_say_nothing_are_refused(answer: Any, words: str) -> None:
     with pytest.raises(MonofuzzError, match=words) as caught:
         check(lambda budget: answer, between=(5, 9), claims=("feasibility",))
-    assert "at 5 bytes is not usable" in str(caught.value)
+    assert "at budget 5 is not usable" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ class BlackBox:
             answer = self._call(budget)
         except Exception as error:
             if not _out_of_memory(error):
-                error.add_note(f"monofuzz: while {self._subject} ran at {budget} bytes")
+                error.add_note(f"monofuzz: while {self._subject} ran at budget {budget}")
                 raise
             sample = _sample(Run("oom", None, str(error)), budget)
         else:
@@ -139,7 +139,7 @@ class BlackBox:
                 sample = _sample(_understood(answer), budget)
             except UsageError as error:
                 raise MonofuzzError(
-                    f"the answer of {self._subject} at {budget} bytes is not usable: {error}"
+                    f"the answer of {self._subject} at budget {budget} is not usable: {error}"
                 ) from None
         self.unpriced = self.unpriced or (sample.status == "ok" and not sample.priced)
         return sample
@@ -155,7 +155,10 @@ def as_system(runtime: Any, trace: Trace | None = None) -> System:
     One that offers ``run_many`` or ``walk`` speaks the language of systems already, and is taken as
     it is. Raises `UsageError`.
     """
-    if trace is None and (hasattr(runtime, "run_many") or hasattr(runtime, "walk")):
+    known = (
+        isinstance(runtime, BlackBox) or hasattr(runtime, "run_many") or hasattr(runtime, "walk")
+    )
+    if trace is None and known:
         system: System = runtime
         return system
     return BlackBox(runtime, trace)

@@ -47,6 +47,9 @@ class MonotonicityViolation(AssertionError):  # noqa: N818 (a finding, no error)
     ``map`` is what was explored, None where many traces were.
     """
 
+    # The public name, as it is shown in front of the text.
+    __module__ = "monofuzz"
+
     def __init__(self, text: str, witness: Witness, map: Map | None = None) -> None:  # noqa: A002
         self.witness = witness
         self.map = map
@@ -55,6 +58,8 @@ class MonotonicityViolation(AssertionError):  # noqa: N818 (a finding, no error)
 
 class MonotonicityUndecided(AssertionError):  # noqa: N818 (a finding, no error)
     """A claim could be neither proved nor refuted; the text says why."""
+
+    __module__ = "monofuzz"
 
     def __init__(self, text: str, map: Map | None = None) -> None:  # noqa: A002
         self.map = map

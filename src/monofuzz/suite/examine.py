@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time as _time
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from monofuzz.counterexample.corpus import corpus_graphs
 from monofuzz.errors import UsageError
-from monofuzz.generate.fast import graph
 from monofuzz.hunt import hunt_all
 from monofuzz.replay.system import prepare
 from monofuzz.search import as_system, check
@@ -59,11 +58,12 @@ def examine(
         return _trace(subject, place, claim, settings)
     if place.kind == "corpus":
         return _graphs(subject, place, claim, settings, corpus_graphs())
-    graph("free", 1, 0)  # compiled now, not in the time for the search
     if subject.kind == "policy" and not settings.tolerance and settings.between is None:
         return _hunted(subject, place, claim, settings)
     most = settings.max_examples or RUNTIME_EXAMPLES
-    return _graphs(subject, place, claim, settings, islice(generated_graphs(settings.seed), most))
+    graphs = islice(generated_graphs(settings.seed), most)
+    first = next(graphs)  # compiles the generator, which is not in the time for the search
+    return _graphs(subject, place, claim, settings, chain([first], graphs))
 
 
 def _system(subject: Subject, claim: Claim, settings: Settings) -> Result:
@@ -177,6 +177,8 @@ def _graphs(
 
 def _hunted(subject: Subject, place: Place, claim: Claim, settings: Settings) -> Result:
     most = settings.max_examples or POLICY_EXAMPLES
+    # The first graph compiles the generator, which is not in the time for the search.
+    hunt_all([subject.thing], claims=(claim,), max_examples=1, limit=settings.limit)
     (hunt,) = hunt_all(
         [subject.thing],
         claims=(claim,),

@@ -51,7 +51,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.between is not None:
-            _budget.parse_range(self.between, _ANY_PEAK)
+            _check_range(self.between)
         if self.max_examples is not None:
             _whole("max_examples", self.max_examples, 1)
         _whole("max_runs", self.max_runs, 1)
@@ -71,6 +71,16 @@ class Settings:
             if name not in known:
                 raise UsageError(f"there is no setting {name!r}{nearest(name, known)}")
         return cls(**given)
+
+
+def _check_range(between: Any) -> None:
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        raise UsageError(f"between is a pair of budgets (LO, HI), not {between!r:.60}")
+    lo, hi = (_budget.parse(one, _ANY_PEAK) for one in between)
+    if lo >= hi and _budget.is_ratio(between[0]) == _budget.is_ratio(between[1]):
+        raise UsageError(
+            f"there is no budget between {between[0]} and {between[1]}: LO comes first"
+        )
 
 
 def _whole(name: str, value: object, least: int) -> None:

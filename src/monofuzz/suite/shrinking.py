@@ -36,7 +36,7 @@ def budgets_of(system: System, settings: Settings) -> tuple[Any, Any]:
     if settings.between is not None:
         return settings.between
     peak: int = getattr(system, "peak")  # noqa: B009 (a system need not have one)
-    return 0, peak + 1
+    return 1, peak + 1
 
 
 def of_system(system: System, witness: Witness, settings: Settings) -> Breach:
