@@ -24,6 +24,7 @@ _COMMANDS = {
     "check": "Say whether more memory ever hurts; for scripts and CI.",
     "hunt": "Generate graphs until more memory makes one fail, or slower.",
     "shrink": "Make a counterexample as small as it gets.",
+    "export": "Write a counterexample as a figure, a graph, a log, a script or a report.",
     "traces": "List, describe, add and fetch traces.",
     "record": "Record a PyTorch training step as a trace.",
     "report": "Make one HTML page of maps and counterexamples.",

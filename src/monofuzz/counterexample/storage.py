@@ -24,7 +24,7 @@ from monofuzz.trace.columns import Columns
 from monofuzz.trace.files import read_file, write_atomically
 from monofuzz.trace.model import COMPUTE, GET, PIN, RELEASE, Trace, TraceMeta
 
-__all__ = ["FORMAT", "INLINE_COMMANDS", "VERSION", "load", "save"]
+__all__ = ["FORMAT", "INLINE_COMMANDS", "VERSION", "load", "save", "to_text"]
 
 FORMAT = "monofuzz counterexample"
 VERSION = 1
@@ -136,7 +136,7 @@ def save(example: Counterexample, path: str | os.PathLike[str]) -> None:
     A counterexample to a policy of the user's own cannot be kept: the file would not hold its code.
     """
     parse(example.policy)
-    write_atomically(path, _text(example))
+    write_atomically(path, to_text(example))
 
 
 def load(path: str | os.PathLike[str], *, trace: Trace | None = None) -> Counterexample:
@@ -222,7 +222,7 @@ def _check(example: Counterexample, file: _File, label: str) -> None:
         )
 
 
-def _text(example: Counterexample) -> bytes:
+def to_text(example: Counterexample) -> bytes:
     """The document: one line a key, a schedule one line a command."""
     trace = example.trace
     body: dict[str, Any] = {"name": trace.meta.name, "sha256": trace.digest}
