@@ -45,19 +45,13 @@ class Columns {
     }
   }
 
-  /** The first and the last column that a stretch touches. @param {number} from
-   * @param {number} to @returns {[number, number]} */
-  _touched(from, to) {
-    const first = Math.max(0, Math.floor(from));
-    return [first, Math.min(this.width - 1, Math.max(first, Math.ceil(to) - 1))];
-  }
-
   /** A regime that runs. One that is joined to the next shares its last column with it, so that the
    * line rises from one to the other.
    * @param {number} from @param {number} to @param {number} cost @param {boolean} joined */
   _runs(from, to, cost, joined) {
-    let [first, last] = this._touched(from, to);
-    if (joined) last = Math.min(this.width - 1, Math.max(last, Math.floor(to)));
+    const first = Math.max(0, Math.floor(from));
+    let last = Math.max(first, joined ? Math.floor(to) : Math.ceil(to) - 1);
+    if (last >= this.width) last = this.width - 1;
     for (let column = first; column <= last; column += 1) {
       if (cost < this.low[column]) this.low[column] = cost;
       if (cost > this.high[column]) this.high[column] = cost;
@@ -73,7 +67,8 @@ class Columns {
 
   /** @param {number} from @param {number} to @param {number} bit */
   _mark(from, to, bit) {
-    const [first, last] = this._touched(from, to);
+    const first = Math.max(0, Math.floor(from));
+    const last = Math.min(this.width - 1, Math.max(first, Math.ceil(to) - 1));
     for (let column = first; column <= last; column += 1) this.kinds[column] |= bit;
   }
 

@@ -95,7 +95,7 @@ async function start() {
     parts.unshift(comparison(views));
     links.unshift(h("a", { href: "#compare" }, "All maps"));
   }
-  main.replaceChildren(...parts);
+  main.append(...parts);
   document.body.append(tip);
   for (const view of examples) view.go(view.step, true);
   if (links.length > 1) document.getElementById("contents")?.append(...links);

@@ -204,9 +204,9 @@ class MapView {
         button("+", "Zoom in (+)", () => this._zoom(2)),
         button("All", "Show all (0)", () => view.reset())),
       h("span", { class: "group" },
-        button("‹", "Previous hole (P)", () => this._step(this.map.holes, -1), none),
+        button("‹", "Previous hole (P)", () => this._step(this._holeRanges, -1), none),
         h("span", { class: "what" }, "hole"),
-        button("›", "Next hole (N)", () => this._step(this.map.holes, 1), none)),
+        button("›", "Next hole (N)", () => this._step(this._holeRanges, 1), none)),
       h("span", { class: "group" },
         button("‹", "Previous cliff (Shift+C)", () => this._step(this._cliffRanges, -1), !this.map.cliffs.length),
         h("span", { class: "what" }, "cliff"),
@@ -227,8 +227,12 @@ class MapView {
     return Number.isInteger(budget) && lo <= budget && budget < hi ? budget : null;
   }
 
+  get _holeRanges() {
+    return this.map.holes.map(({ lo, hi }) => ({ lo, hi, at: lo }));
+  }
+
   get _cliffRanges() {
-    return this.map.cliffs.map(({ at, gap }) => ({ lo: at - gap - 1, hi: at + 1 }));
+    return this.map.cliffs.map(({ at, gap }) => ({ lo: at - gap - 1, hi: at + 1, at }));
   }
 
   /** @param {string} claim */
@@ -318,8 +322,8 @@ class MapView {
       ".": () => this._moveTo(this.cursor + 1),
       "Shift+ArrowLeft": regime(-1),
       "Shift+ArrowRight": regime(1),
-      n: () => this._step(map.holes, 1),
-      p: () => this._step(map.holes, -1),
+      n: () => this._step(this._holeRanges, 1),
+      p: () => this._step(this._holeRanges, -1),
       c: () => this._step(this._cliffRanges, 1),
       C: () => this._step(this._cliffRanges, -1),
       f: () => this._toggleFit(),
@@ -376,7 +380,7 @@ class MapView {
   /** @param {number} factor */
   _zoom(factor) {
     const { view } = this;
-    const seen = this.cursor >= view.lo && this.cursor < view.hi;
+    const seen = this.cursor + 1 > view.lo && this.cursor < view.hi;
     view.zoom(factor, seen ? this.cursor + 0.5 : view.middle);
     if (!seen) this.choose(Math.floor(view.middle));
     this._speak();
@@ -394,7 +398,7 @@ class MapView {
   _moveTo(budget) {
     const { view, map } = this;
     this.choose(Math.min(Math.max(budget, map.between[0]), map.between[1] - 1));
-    if (this.cursor < view.lo || this.cursor >= view.hi) {
+    if (this.cursor < view.lo || this.cursor + 1 > view.hi) {
       const half = view.span / 2;
       view.set(this.cursor + 0.5 - half, this.cursor + 0.5 + half);
     }
@@ -402,16 +406,15 @@ class MapView {
   }
 
   /** Go to the next of some ranges, seen from the cursor; after the last comes the first.
-   * @param {{lo: number, hi: number}[]} ranges @param {number} by */
+   * @param {{lo: number, hi: number, at: number}[]} ranges @param {number} by */
   _step(ranges, by) {
     if (!ranges.length) {
       announce("There is none in this map.");
       return;
     }
-    const at = this.cursor;
-    const next = by > 0 ? ranges.find(({ lo }) => lo > at) ?? ranges[0]
-      : ranges.findLast(({ lo }) => lo < at) ?? ranges[ranges.length - 1];
-    this.show(next.lo, next.hi);
+    const next = by > 0 ? ranges.find(({ at }) => at > this.cursor) ?? ranges[0]
+      : ranges.findLast(({ at }) => at < this.cursor) ?? ranges[ranges.length - 1];
+    this.show(next.lo, next.hi, 2.5, next.at);
   }
 
   /** Zoom to a range and put the cursor there. @param {number} lo @param {number} hi

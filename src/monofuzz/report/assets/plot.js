@@ -151,8 +151,10 @@ class Plot {
     const unit = this.inner / this.columns.width;
     const x = this.frame.left + first * unit;
     const width = (end - first) * unit;
-    const lacking = Math.max(narrowest - width, 0);
-    return [x - lacking / 2, width + lacking];
+    if (width >= narrowest) return [x, width];
+    // On whole pixels of the screen, so that what is thin keeps its colour.
+    const { scale } = this.base;
+    return [Math.round((x - (narrowest - width) / 2) * scale) / scale, Math.ceil(narrowest * scale) / scale];
   }
 
   /** @param {CanvasRenderingContext2D} pen */
