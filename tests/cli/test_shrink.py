@@ -37,10 +37,33 @@ def test_budgets_that_show_nothing_are_refused(run: Run) -> None:
     assert run("shrink", HOLE, "-p", "dtr", "--budgets", "18", "much").exit_code == 2
 
 
-def test_budgets_are_for_traces(run: Run, found: Path) -> None:
-    result = run("shrink", found, "--budgets", "18", "19")
+@pytest.mark.parametrize(
+    "options", [("--budgets", "18", "19"), ("--claim", "cost"), ("--between", "0.1", "1.0")]
+)
+def test_what_a_file_says_itself_is_not_to_be_told(
+    run: Run, found: Path, options: tuple[str, ...]
+) -> None:
+    result = run("shrink", found, *options)
     assert result.exit_code == 2
-    assert "--policy" in result.stderr
+    assert f"{options[0]} is for a TRACE" in result.stderr
+
+
+def test_a_file_has_its_policy(run: Run, found: Path) -> None:
+    result = run("shrink", found, "-p", "dtr")
+    assert result.exit_code == 2
+    assert "leave --policy out" in result.stderr
+
+
+def test_where_it_cannot_be_written_is_told_before_the_work(
+    run: Run, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("shrinking has begun")
+
+    monkeypatch.setattr("monofuzz.shrink.shrink", work)
+    result = run("shrink", found, "--out", tmp_path / "none" / "small.json")
+    assert result.exit_code == 2
+    assert "folder does not exist" in result.stderr
 
 
 @pytest.mark.parametrize("keep", ["any", "severity", "signature"])

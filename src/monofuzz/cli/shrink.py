@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 from rich.markup import escape
 
 from monofuzz.cli import console, exits, options, session, units
+from monofuzz.errors import MonofuzzError, TraceError, UsageError
 
 if TYPE_CHECKING:
     from monofuzz.counterexample import Counterexample
+    from monofuzz.replay.system import TraceSystem
     from monofuzz.search.verdict import Claim
     from monofuzz.shrink import Keep
     from monofuzz.trace import Trace
@@ -74,19 +79,23 @@ def command(
     ends it with the smallest so far, which is written all the same.
     """
     session.prepare("compiled")
-    from monofuzz.counterexample import save
+    from monofuzz.counterexample import load, save
     from monofuzz.shrink import seek, seek_at, shrink
 
+    target = out or _beside(source, policy)
+    if not os.access(target.parent, os.W_OK):
+        raise UsageError(f"{target}: this folder does not exist, or nothing may be written there")
     example: Counterexample | None
     code = exits.REFUTED
     if policy is None:
-        from monofuzz.counterexample import load
-
-        if budgets is not None:
-            raise click.UsageError("--budgets is for a TRACE; give a --policy with it")
+        for name in ("claim", "between", "budgets"):
+            if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+                raise click.UsageError(
+                    f"--{name} is for a TRACE, with a --policy; a counterexample has its own"
+                )
         example = load(source)
     else:
-        system = session.system(source, policy, engine="compiled")
+        system = _system(source, policy)
         if budgets is not None:
             example = seek_at(system, claim, *budgets)
         else:
@@ -113,7 +122,6 @@ def command(
 
         small = shrink(example, keep=keep, seconds=seconds, jobs=jobs or 1, progress=progress)
     took = time.perf_counter() - started
-    target = out or _beside(source, policy)
     save(small, target)
     if as_json:
         listed = {**small.to_json(), "goal": "smallest", "file": str(target)}
@@ -135,6 +143,21 @@ def command(
             f"written to {escape(str(target))}[/]"
         )
     ctx.exit(exits.INTERRUPTED if small.found.get("stopped") == "interrupted" else exits.REFUTED)
+
+
+def _system(source: str, policy: str) -> TraceSystem:
+    """The trace under the policy; a counterexample in its place is told so."""
+    from monofuzz.counterexample import load
+
+    try:
+        return session.system(source, policy, engine="compiled")
+    except TraceError:
+        with suppress(MonofuzzError):
+            load(source)
+            raise click.UsageError(
+                f"{source} is a counterexample, which has its policy: leave --policy out"
+            ) from None
+        raise
 
 
 def _beside(source: str, policy: str | None) -> Path:
