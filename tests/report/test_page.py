@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 import re
@@ -189,6 +190,13 @@ def test_an_example_holds_both_runs() -> None:
             assert event["choice"]["storage"] in event["pool"]
         else:
             assert event["memory"] - event["pinned"] == sum(storages[s] for s in event["pool"])
+
+
+def test_an_example_that_lies_is_refused() -> None:
+    example = load(EXAMPLE)
+    below = dataclasses.replace(example.below, evictions=99)
+    with pytest.raises(StoredFileError, match=f"counterexample {example.id}: .*evictions"):
+        render([dataclasses.replace(example, below=below)])
 
 
 def test_a_file_is_what_its_first_bytes_say(tmp_path: Path) -> None:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from monofuzz.explain.timeline import timeline
+from monofuzz.errors import StoredFileError
 from monofuzz.report.payload import pack
+from monofuzz.report.story import tell
 
 if TYPE_CHECKING:
     from monofuzz.counterexample import Counterexample
     from monofuzz.explain.timeline import Timeline
     from monofuzz.replay import Outcome
-    from monofuzz.trace import Trace
+    from monofuzz.report.story import Story
 
 __all__ = ["STEPPED_OPERATORS", "example_blob"]
 
 STEPPED_OPERATORS = 500
 """Counterexamples of more operators are told without their events: nobody would step through."""
 
-_COMMANDS = ("compute", "get", "pin", "release")
-
 
 def example_blob(example: Counterexample) -> str:
-    """A counterexample with everything that a page shows of it."""
+    """A counterexample with everything that a page shows of it.
+
+    Raises `StoredFileError` when its runs are not what it says.
+    """
     head: dict[str, Any] = {
         "kind": "example",
         "trace": example.trace.meta.name,
@@ -42,15 +43,12 @@ def example_blob(example: Counterexample) -> str:
         "runs": [_run(outcome) for outcome in (example.below, example.above)],
     }
     if example.operators <= STEPPED_OPERATORS:
-        head["graph"] = _graph(example.trace, example.align)
-        for run, outcome in zip(head["runs"], (example.below, example.above), strict=True):
-            found = timeline(
-                example.trace,
-                example.policy,
-                outcome.budget,
-                limit=example.limit,
-                align=example.align,
-            )
+        try:
+            story = tell(example)
+        except StoredFileError as error:
+            raise StoredFileError(f"counterexample {example.id}: {error}") from None
+        head["graph"] = _graph(story)
+        for run, found in zip(head["runs"], (story.low, story.high), strict=True):
             run["events"] = [_event(found, index) for index in range(len(found.events))]
     return pack(head, {})
 
@@ -76,34 +74,28 @@ def _run(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _graph(trace: Trace, align: int | None) -> dict[str, Any]:
-    labels = Counter(trace.op_label)
+def _graph(story: Story) -> dict[str, Any]:
+    trace, names = story.trace, story.names
+    root = trace.tensor_root.tolist()
     operators, storages = [], {}
     for op in range(trace.n_ops):
-        label = trace.op_label[op]
-        name = label if label and labels[label] == 1 else f"{label}#{op}"
-        roots = [t for t in trace.outputs(op) if trace.tensor_root[t] == t]
-        for place, root in enumerate(roots):
-            size = int(trace.tensor_size[root])
-            storages[root] = {
-                "name": name if len(roots) == 1 else f"{name}.{place}",
-                "size": size if align is None else -(-size // align) * align,
-                "maker": op,
-            }
+        for tensor in trace.outputs(op):
+            if root[tensor] == tensor:
+                storages[tensor] = {
+                    "name": names.tensor(tensor),
+                    "size": story.sizes[tensor],
+                    "maker": op,
+                }
         operators.append(
             {
-                "name": name,
+                "name": names.operator(op),
+                "label": trace.op_label[op],
                 "cost": int(trace.op_cost[op]),
-                "constant": bool(trace.op_constant[op]),
-                "reads": sorted({int(trace.tensor_root[t]) for t in trace.arguments(op)}),
-                "makes": sorted({int(trace.tensor_root[t]) for t in trace.outputs(op)}),
+                "reads": sorted({root[tensor] for tensor in trace.arguments(op).tolist()}),
+                "makes": sorted({root[tensor] for tensor in trace.outputs(op)}),
             }
         )
-    commands = [
-        [_COMMANDS[command], int(operand)]
-        for command, operand in zip(trace.command.tolist(), trace.operand.tolist(), strict=True)
-    ]
-    return {"operators": operators, "storages": storages, "commands": commands}
+    return {"operators": operators, "storages": storages}
 
 
 def _event(found: Timeline, index: int) -> dict[str, Any]:

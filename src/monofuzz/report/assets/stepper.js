@@ -116,12 +116,19 @@ class Side {
     return operator === null ? "" : this.graph.operators[operator].name;
   }
 
+  /** An operator with what the trace calls it. @param {number | null} operator */
+  called(operator) {
+    if (operator === null) return "";
+    const { name, label } = this.graph.operators[operator];
+    return label && label !== name ? `${name} (${label})` : name;
+  }
+
   /** @param {RunEvent} event */
   _short(event) {
     const names = event.storages.map((root) => this.name(root)).join(", ");
     switch (event.kind) {
-      case "compute": return `compute ${this.operator(event.operator)}`;
-      case "recompute": return `recompute ${this.operator(event.operator)}`;
+      case "compute": return `compute ${this.called(event.operator)}`;
+      case "recompute": return `recompute ${this.called(event.operator)}`;
       case "fail": return `fail: no room for ${this.operator(event.operator)}`;
       default: return `${event.kind} ${names}`;
     }
@@ -135,16 +142,16 @@ class Side {
     const made = own ? `, ${size(this.graph.storages[event.storages[0]].size)}` : event.storages.length ? `: ${names}` : "";
     switch (event.kind) {
       case "compute":
-        return [h("b", {}, `Computes ${doing.name}`), `${this._reads(doing)}${made}.`];
+        return [h("b", {}, `Computes ${this.called(event.operator)}`), `${this._reads(doing)}${made}.`];
       case "recompute":
-        return [h("b", {}, `Recomputes ${doing.name}`), `${this._reads(doing)}${made}, ${plural(event.depth - 1, "level")} below the schedule.`];
+        return [h("b", {}, `Recomputes ${this.called(event.operator)}`), `${this._reads(doing)}${made}, ${plural(event.depth - 1, "level")} below the schedule.`];
       case "release":
         return [h("b", {}, `Releases ${names}`), ": nothing refers to it any more."];
       case "pin":
         return [h("b", {}, `Keeps ${names}`), " for good."];
       case "fail": {
         const { pinned_bytes: pinned, request, over_by: over } = this.run.fail;
-        return [h("b", {}, `Out of memory for ${doing.name}`),
+        return [h("b", {}, `Out of memory for ${this.called(event.operator)}`),
           `: it needs ${size(request)}, ${size(pinned)} cannot be evicted, ${size(over)} too much for ${size(this.run.budget)}.`];
       }
       default:
@@ -272,7 +279,7 @@ class Side {
     const nodes = operators.map((/** @type {any} */ operator, /** @type {number} */ index) => {
       const bytes = operator.makes.reduce((/** @type {number} */ sum, /** @type {number} */ root) => sum + (storages[root].maker === index ? storages[root].size : 0), 0);
       const node = svg("g", { class: "node", transform: `translate(${x(index)},${y(index) - NODE.height / 2})` },
-        svg("title", {}, `${operator.name}: cost ${exact(operator.cost)}, makes ${size(bytes)}`),
+        svg("title", {}, `${this.called(index)}: cost ${exact(operator.cost)}, makes ${size(bytes)}`),
         svg("rect", { width: NODE.width, height: NODE.height, rx: 6 }),
         svg("text", { x: NODE.width / 2, y: 14, class: "label" }, operator.name.length > 9 ? `${operator.name.slice(0, 8)}…` : operator.name),
         svg("text", { x: NODE.width / 2, y: 27, class: "small" }, size(bytes).replace(" bytes", " B").replace(" byte", " B")));
