@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from hypothesis import given
 
+from monofuzz import strategies as mst
 from monofuzz.canonical import canonical_hash, canonical_order
 from monofuzz.trace import Trace, TraceBuilder
-from tests.strategies import traces
 
 
 def two_chains(first: str, second: str, sizes: tuple[int, int]) -> Trace:
@@ -56,7 +56,7 @@ def test_a_long_chain_is_told_from_a_longer_one() -> None:
     assert len({canonical_hash(chain(length)) for length in range(60)}) == 60
 
 
-@given(traces(max_operators=10))
+@given(mst.traces(max_ops=10))
 def test_any_order_of_the_schedule_has_the_same_hash(trace: Trace) -> None:
     from monofuzz.shrink.rewrite import reordered
 

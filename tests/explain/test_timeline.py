@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from monofuzz import strategies as mst
 from monofuzz.counterexample import Counterexample, load
 from monofuzz.explain.timeline import Choice, Timeline, parting, timeline
 from monofuzz.replay import TraceSystem
@@ -18,12 +19,11 @@ from monofuzz.replay._jit import fresh_kernel, load_kernel
 from monofuzz.replay.policy import names, policy
 from monofuzz.trace import Trace, TraceBuilder
 from tests import oracle
-from tests.strategies import traces, training_traces
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "counterexamples"
 SAMPLE = ["dtr", "dtr-eq", "dtr-unopt", "he-star", "lru", "size", "two-phase", "t-control"]
 PARAMETERS = ["random:seed=7", "nbhd-penalty:b=2.5", "two-phase:k=2", "t-control:alpha=0.9"]
-ANY_TRACE = st.one_of(traces(max_operators=12), training_traces())
+ANY_TRACE = st.one_of(mst.traces(max_ops=12), mst.training_traces())
 relaxed = functools.partial(settings, deadline=None, suppress_health_check=list(HealthCheck))
 
 

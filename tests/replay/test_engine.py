@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import monofuzz
+from monofuzz import strategies as mst
 from monofuzz.errors import PolicyError, ResourceError, UsageError
 from monofuzz.replay import Outcome, Policy, TraceSystem
 from monofuzz.replay._jit import load_kernel
 from monofuzz.replay.policy import names, policy
 from monofuzz.trace import Trace, TraceBuilder
 from tests import oracle
-from tests.strategies import traces, training_traces
 
-ANY_TRACE = st.one_of(traces(max_operators=14), training_traces())
+ANY_TRACE = st.one_of(mst.traces(max_ops=14), mst.training_traces())
 READS_BUDGET = ("two-phase", "t-control")
 relaxed = functools.partial(settings, deadline=None, suppress_health_check=list(HealthCheck))
 DIFFERENTIAL = relaxed(max_examples=25)
@@ -34,9 +34,10 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("MONOFUZZ_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
-def budgets_of(trace: Trace, draw: st.DataObject) -> list[int]:
-    peak = TraceSystem(trace, "lru", limit=None).peak
-    return draw.draw(st.lists(st.integers(0, peak + 2), min_size=1, max_size=4))
+def budgets_of(trace: Trace, data: st.DataObject, name: str = "lru") -> list[int]:
+    """Some budgets, mostly where the runs of a policy change."""
+    budgets = mst.budgets(TraceSystem(trace, name))
+    return data.draw(st.lists(budgets, min_size=1, max_size=4))
 
 
 def record(outcome: Outcome) -> dict[str, object]:
@@ -68,7 +69,7 @@ def test_engines_agree_with_the_oracle(name: str, trace: Trace, data: st.DataObj
     limit = data.draw(st.sampled_from([None, 0, 5 * trace.model_compute]))
     compiled = TraceSystem(trace, name, limit=None, remat_limit=limit)
     interpreted = TraceSystem(trace, name, limit=None, remat_limit=limit, engine="interpreted")
-    for budget in budgets_of(trace, data):
+    for budget in budgets_of(trace, data, name):
         expected = oracle.replay(trace, name, budget, remat_limit=limit)
         found = record(compiled.run(budget))
         assert found == {key: expected[key] for key in found}
@@ -86,7 +87,7 @@ def test_full_watch_lists_only_cost_time(
         patch.setattr("monofuzz.replay.system._WATCHES", room)
         patch.setattr("monofuzz.replay.system._WATCHES_EACH", 0)
         tight = TraceSystem(trace, name)
-        for budget in budgets_of(trace, data):
+        for budget in budgets_of(trace, data, name):
             expected = oracle.replay(trace, name, budget, remat_limit=tight.remat_limit)
             found = record(tight.run(budget))
             assert found == {key: expected[key] for key in found}
@@ -97,7 +98,7 @@ def test_full_watch_lists_only_cost_time(
 @given(trace=ANY_TRACE, data=st.data())
 def test_an_interval_is_one_run_and_no_more(name: str, trace: Trace, data: st.DataObject) -> None:
     system = TraceSystem(trace, name)
-    (budget, *_) = budgets_of(trace, data)
+    (budget, *_) = budgets_of(trace, data, name)
     outcome = system.run(budget)
     lo, hi = outcome.interval
     assert lo <= budget
@@ -432,7 +433,7 @@ def test_bounds_never_exceed_the_sums_that_they_bound(
     original = kernel.choose
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "choose", choose)
-        for budget in budgets_of(trace, data):
+        for budget in budgets_of(trace, data, name):
             sums.clear()
             oracle.replay(trace, name, budget, replayer=Watched)
             TraceSystem(trace, name, limit=None, engine="interpreted").run(budget)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from monofuzz import strategies as mst
 from monofuzz.errors import TraceError
 from monofuzz.trace import COMPUTE, GET, PIN, RELEASE, Trace, TraceBuilder
-from tests.strategies import traces, training_traces
 
 
 def example() -> Trace:
@@ -77,17 +77,11 @@ def test_digest_is_stable() -> None:
     assert example().digest == ("bc40241c58dba44d97c1e476d5c0cd06bf2dc3350d9fa3486a5aa193f82495cd")
 
 
-@given(traces(loggable=False))
+@given(mst.traces(loggable=False))
 def test_pickle_for_worker_processes(trace: Trace) -> None:
     again = pickle.loads(pickle.dumps(trace))
     assert again == trace
     assert not again.op_cost.flags.writeable
-
-
-@given(training_traces())
-def test_training_traces_keep_their_weights(trace: Trace) -> None:
-    assert trace.n_operators >= 3
-    assert set(trace.operand[trace.command == PIN].tolist())
 
 
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {

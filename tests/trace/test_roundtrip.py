@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monofuzz import strategies as mst
 from monofuzz.errors import TraceError
 from monofuzz.trace import Trace, container, dtrlog, load, save
 from monofuzz.trace.dtrwrite import format_log
-from tests.strategies import dtr_logs, traces, training_traces
 
-any_trace = st.one_of(traces(), training_traces())
+any_trace = st.one_of(mst.traces(), mst.training_traces())
 
 
 def assert_written_or_refused(trace: Trace) -> None:
@@ -37,12 +37,12 @@ def test_built_trace_has_a_log(trace: Trace) -> None:
     assert dtrlog.parse(format_log(trace)) == trace
 
 
-@given(traces(loggable=False))
+@given(mst.traces(loggable=False))
 def test_trace_that_keeps_anything_has_a_log_or_is_refused_in_words(trace: Trace) -> None:
     assert_written_or_refused(trace)
 
 
-@given(dtr_logs())
+@given(mst.dtr_logs())
 def test_log_is_written_back(lines: list[str]) -> None:
     trace = dtrlog.parse("\n".join(lines).encode())
     text = format_log(trace)
@@ -52,7 +52,7 @@ def test_log_is_written_back(lines: list[str]) -> None:
     assert format_log(again) == text
 
 
-@given(dtr_logs())
+@given(mst.dtr_logs())
 def test_log_without_its_names_is_written_or_refused_in_words(lines: list[str]) -> None:
     trace = dataclasses.replace(dtrlog.parse("\n".join(lines).encode()), names=None)
     assert_written_or_refused(trace)
@@ -67,7 +67,7 @@ def test_container_of_a_built_trace(trace: Trace) -> None:
     assert container.pack(again) == packed
 
 
-@given(dtr_logs())
+@given(mst.dtr_logs())
 def test_container_keeps_the_names_of_a_log(lines: list[str]) -> None:
     trace = dtrlog.parse("\n".join(lines).encode(), name="log")
     again = container.unpack(container.pack(trace), file="x.trace")
@@ -87,7 +87,7 @@ def test_damaged_container_is_refused_or_unchanged(trace: Trace, data: st.DataOb
     assert again == trace
 
 
-@given(dtr_logs(), st.data())
+@given(mst.dtr_logs(), st.data())
 def test_damaged_log_is_refused_or_a_trace(lines: list[str], data: st.DataObject) -> None:
     text = bytearray("\n".join(lines).encode())
     for _ in range(data.draw(st.integers(1, 3))):
@@ -100,7 +100,7 @@ def test_damaged_log_is_refused_or_a_trace(lines: list[str], data: st.DataObject
     assert place.startswith("f.log:")
 
 
-@given(dtr_logs(), st.data())
+@given(mst.dtr_logs(), st.data())
 def test_truncated_log_is_refused_or_shorter(lines: list[str], data: st.DataObject) -> None:
     text = "\n".join(lines).encode()
     whole = dtrlog.parse(text)
@@ -111,7 +111,7 @@ def test_truncated_log_is_refused_or_shorter(lines: list[str], data: st.DataObje
     assert cut.n_ops <= whole.n_ops
 
 
-@given(dtr_logs())
+@given(mst.dtr_logs())
 def test_names_do_not_matter(lines: list[str]) -> None:
     renamed = "\n".join(lines).replace('"x', '"tensor number ')
     assert dtrlog.parse(renamed.encode()) == dtrlog.parse("\n".join(lines).encode())

@@ -1,8 +1,4 @@
-"""Hypothesis strategies of the tests: those of the package, and DTR logs line by line.
-
-`traces` and `training_traces` are `monofuzz.strategies` under the names that the tests use;
-`dtr_logs` makes names, copies and assignments as logs have them.
-"""
+"""DTR logs that nobody recorded, with every spelling that logs are known to have."""
 
 from __future__ import annotations
 
@@ -11,29 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from monofuzz.generate.strategies import amounts, training_traces
-from monofuzz.generate.strategies import traces as any_traces
-from monofuzz.trace import Trace
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["dtr_logs", "sizes", "traces", "training_traces"]
-
-sizes = amounts
-
-
-def traces(
-    *, min_operators: int = 1, max_operators: int = 16, **options: Any
-) -> st.SearchStrategy[Trace]:
-    """`monofuzz.strategies.traces`."""
-    return any_traces(min_ops=min_operators, max_ops=max_operators, **options)
+__all__ = ["draw_log"]
 
 
 @st.composite
-def dtr_logs(draw: st.DrawFn, *, max_instructions: int = 24) -> list[str]:
-    """The lines of a valid DTR log, with the spellings that logs are known to have."""
-    log = _Log(draw)
+def draw_log(draw: st.DrawFn, max_instructions: int, size: st.SearchStrategy[int]) -> list[str]:
+    """The lines of a valid log of up to so many instructions."""
+    log = _Log(draw, size)
     if draw(st.booleans()):
         log.say(INSTRUCTION="ANNOTATE", ANNOTATION="START")
     log.constant()
@@ -56,8 +39,8 @@ def dtr_logs(draw: st.DrawFn, *, max_instructions: int = 24) -> list[str]:
 class _Log:
     """A DTR log being made up, with just enough memory to keep it valid."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
-        self.draw = draw
+    def __init__(self, draw: st.DrawFn, size: st.SearchStrategy[int]) -> None:
+        self.draw, self.size = draw, size
         self.lines: list[str] = []
         self.bound: dict[str, int] = {}
         self.root: list[int] = []
@@ -90,7 +73,7 @@ class _Log:
         self.shared[self.root[tensor]] -= 1
 
     def memory(self, name: str) -> None:
-        self.say(INSTRUCTION="MEMORY", NAME=name, MEMORY=self.number(self.draw(sizes())))
+        self.say(INSTRUCTION="MEMORY", NAME=name, MEMORY=self.number(self.draw(self.size)))
 
     def constant(self) -> None:
         name = self.fresh()
@@ -108,7 +91,7 @@ class _Log:
             NAME="op",
             ARGS=names,
             RESULT=results,
-            TIME=self.number(self.draw(sizes())),
+            TIME=self.number(self.draw(self.size)),
         )
         for name in results:
             alias = self.draw(st.integers(-1, len(names) - 1))
@@ -132,7 +115,7 @@ class _Log:
                 old.append(tensor)
         if not replaced:
             return
-        time = self.number(self.draw(sizes()))
+        time = self.number(self.draw(self.size))
         self.say(INSTRUCTION="MUTATE", NAME="add_", ARGS=names, MUTATE=replaced, TIME=time)
         for i, tensor in zip(replaced, old, strict=True):
             self.tensor(names[i])
