@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from hypothesis import given, settings
 
+from monofuzz import strategies as mst
 from monofuzz.canonical import canonical_order
 from monofuzz.counterexample import Counterexample, examine
 from monofuzz.counterexample.signature import DEPTH
@@ -15,6 +17,8 @@ from monofuzz.generate.fast import Sampler
 from monofuzz.shrink import Interest, Keep, Reducer, complexity, disorder, reduce_trace, shrink
 from monofuzz.shrink.passes import PASSES
 from monofuzz.trace import Trace, TraceBuilder
+from monofuzz.trace.dtrlog import parse
+from monofuzz.trace.dtrwrite import format_log
 
 
 def holes(operators: int, count: int) -> list[Counterexample]:
@@ -266,3 +270,22 @@ def test_numbers_come_down_together() -> None:
         return len(sizes) == 2 and max(sizes) - min(sizes) == 7
 
     assert sorted(reduce_trace(build.finish(), apart).tensor_size.tolist()) == [1, 8]
+
+
+@settings(max_examples=60, deadline=None)
+@given(mst.traces(max_ops=7, loggable=True))
+def test_every_candidate_of_a_log_is_a_log(trace: Trace) -> None:
+    """And is smaller than the one before it; yes and no are as good as random here."""
+    least = [(complexity(trace), disorder(trace))]
+
+    def coin(candidate: Trace) -> bool:
+        assert parse(format_log(candidate)) == candidate
+        size = complexity(candidate), disorder(candidate)
+        assert size < least[-1]
+        if int(candidate.digest[:4], 16) % 3 == 0:
+            return False
+        least.append(size)
+        return True
+
+    small = reduce_trace(trace, coin)
+    assert (complexity(small), disorder(small)) == least[-1]

@@ -115,7 +115,9 @@ class Draft:
             if tensor is None:
                 continue
             if step.what == PIN:
-                columns.pin(tensor)
+                # A log pins constants, and at its end.
+                if not self.as_log or pins_constant(steps, i):
+                    columns.pin(tensor)
                 continue
             if columns.shared[columns.root[tensor]] < 1:
                 continue
