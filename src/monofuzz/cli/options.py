@@ -144,7 +144,7 @@ _align = click.option(
 )
 run_options = _several(_limit, _timeout, _align)
 
-jobs = click.option(
+_jobs = click.option(
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
@@ -172,7 +172,7 @@ _thrash_as = click.option(
     show_default=True,
     help="Whether a run over the compute limit counts as a failure or leaves the claim undecided.",
 )
-search_options = _several(jobs, _max_runs, _time, _tolerance, _thrash_as)
+search_options = _several(_jobs, _max_runs, _time, _tolerance, _thrash_as)
 reading_options = _several(_tolerance, _thrash_as)
 cliff_factor = click.option(
     "--factor",

@@ -53,7 +53,15 @@ if TYPE_CHECKING:
     help="any: it breaks the claim. severity: and at least as badly as at first. "
     "signature: and by the same mechanism.",
 )
-@options.jobs
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Threads that judge candidates ahead of time; the result is the same.",
+)
 @click.option(
     "--time", "seconds", type=options.duration, metavar="DURATION", help="Stop after this long."
 )
@@ -68,7 +76,7 @@ def command(
     between: tuple[str, str],
     budgets: tuple[str, str] | None,
     keep: Keep,
-    jobs: int | None,
+    jobs: int,
     seconds: float | None,
     out: Path | None,
     as_json: bool,
@@ -120,7 +128,7 @@ def command(
         def progress(trace: Trace, asked: int) -> None:
             say(f"{units.plural(trace.n_operators, 'operator')}, {asked} tried")
 
-        small = shrink(example, keep=keep, seconds=seconds, jobs=jobs or 1, progress=progress)
+        small = shrink(example, keep=keep, seconds=seconds, jobs=jobs, progress=progress)
     took = time.perf_counter() - started
     save(small, target)
     if as_json:
