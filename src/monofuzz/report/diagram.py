@@ -35,7 +35,7 @@ _AGAIN_EDGE = "#9A6700"
 _GONE = "#D55E00"
 _CONSTANT = "#E6E6E6"
 
-_WIDEST, _NARROWEST = 6.6, 2.4  # of a column
+_WIDEST, _NARROWEST = 8.0, 2.4  # of a column
 _SIZES = (7, 6, 5)  # of letters in it; sizes that every TeX has
 _NODE = 4.8  # height of an operator
 _TITLE = 4.7
@@ -412,8 +412,14 @@ class _Diagram:
         name = self.names.operator(event.operator)
         size = _size(name, column.width - 0.3, height)
         if size:
-            middle = top + height / 2 + 0.34 * size * POINT
-            self.scene.add(Text(column.x + column.width / 2, middle, name, size, "middle", _GONE))
+            middle = top + height / 2
+            budget = base - run.outcome.budget * self._scale
+            if abs(middle - budget) < 0.45 * size * POINT:
+                # Beside the line, not under it, if there is room.
+                above = (top + budget) / 2
+                middle = above if budget - top >= size * POINT else (budget + top + height) / 2
+            x = column.x + column.width / 2
+            self.scene.add(Text(x, middle + 0.34 * size * POINT, name, size, "middle", _GONE))
 
     def _axes(self, run: Timeline, top: float, base: float) -> None:
         scene, left, right = self.scene, self.left, self._right

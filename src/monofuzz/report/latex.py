@@ -10,7 +10,7 @@ from monofuzz.report.story import plain_score
 from monofuzz.report.tikz import tex, tikz_picture
 
 if TYPE_CHECKING:
-    from monofuzz.report.story import Decision, Row, Story
+    from monofuzz.report.story import Decision, Story
 
 __all__ = ["latex_figure", "tikz_figure"]
 
@@ -40,6 +40,7 @@ _TAIL = r"""\ifmonofuzzalone\def\monofuzzend{\end{document}}\else\let\monofuzzen
 _FIT = r"""\begingroup
 \setbox0=\hbox{%
 {content}}%
+\leavevmode
 \ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\box0}\else\box0\fi
 \endgroup
 """
@@ -94,21 +95,23 @@ def _table(story: Story, *, full: bool) -> str:
         " & ".join(["step", *columns, *columns]) + r" \\",
         r"\midrule",
     ]
+    idle = [all(row.low is None for row in story.rows), all(row.high is None for row in story.rows)]
+    step = ""
     for row in story.some_rows(_MOST_ROWS):
         if isinstance(row, str):
             lines.append(rf"\multicolumn{{{2 * count + 1}}}{{@{{}}l}}{{\emph{{{tex(row)}}}}} \\")
             continue
         if row.parts and lines[-1] != r"\midrule":
             lines.append(r"\midrule")
-        lines.append(_row(row, full=full))
+            step = ""
+        cells = [tex("" if row.step == step else row.step)]
+        for decision, nothing in zip((row.low, row.high), idle, strict=True):
+            cells += [rf"\multicolumn{{{count}}}{{l}}{{--}}"] * nothing or _cells(
+                decision, full=full
+            )
+        lines.append(" & ".join(cells) + r" \\")
+        step = row.step
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
-
-
-def _row(row: Row, *, full: bool) -> str:
-    cells = [tex(row.step)]
-    for decision in (row.low, row.high):
-        cells += _cells(decision, full=full)
-    return " & ".join(cells) + r" \\"
 
 
 def _cells(decision: Decision | None, *, full: bool) -> list[str]:

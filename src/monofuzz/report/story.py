@@ -100,7 +100,7 @@ class Story:
         outcome = run.outcome
         if outcome.status != "oom":
             word = "completes" if outcome.status == "ok" else "thrashes"
-            return f"{word} in {outcome.cost:,} ns ({outcome.overhead:.4g} times the model's)"
+            return f"{word} in {outcome.cost:,} ns (overhead {outcome.overhead:.4g})"
         assert outcome.fail is not None
         operator = run.events[-1].operator
         assert operator is not None

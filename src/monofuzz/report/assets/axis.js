@@ -10,6 +10,11 @@ function roundStep(rough) {
   return power * 10;
 }
 
+/** @param {number} value @param {number} digits */
+function fixed(value, digits) {
+  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
 /** Round numbers in a range, at most `count` of them.
  * @param {number} lo @param {number} hi @param {number} count @returns {Tick[]} */
 function plainTicks(lo, hi, count) {
@@ -18,7 +23,7 @@ function plainTicks(lo, hi, count) {
   /** @type {Tick[]} */
   const ticks = [];
   for (let number = Math.ceil(lo / step); number * step <= hi; number += 1) {
-    ticks.push({ at: number * step, text: digits ? (number * step).toFixed(digits) : exact(number * step) });
+    ticks.push({ at: number * step, text: digits ? fixed(number * step, digits) : exact(number * step) });
   }
   return ticks;
 }
@@ -35,15 +40,14 @@ function wholeTicks(lo, hi, count) {
   return ticks;
 }
 
-/** Budgets in the largest binary unit in which the marks are whole numbers.
+/** Budgets in the largest binary unit of which the range holds several; then byte by byte.
  * @param {number} lo @param {number} hi @param {number} count @returns {Tick[]} */
 function byteTicks(lo, hi, count) {
-  const rough = (hi - lo) / Math.max(count, 1);
   let unit = 0;
-  while (unit < UNITS.length - 1 && rough > 0.5 * 1024 ** (unit + 1)) unit += 1;
+  while (unit < UNITS.length - 1 && hi - lo > 2 * 1024 ** (unit + 1)) unit += 1;
   if (!unit) return wholeTicks(lo, hi, count);
   const scale = 1024 ** unit;
-  return wholeTicks(lo / scale, hi / scale, count).map(({ at, text }) => ({
+  return plainTicks(lo / scale, hi / scale, count).map(({ at, text }) => ({
     at: at * scale,
     text: `${text} ${UNITS[unit]}`,
   }));
@@ -77,7 +81,7 @@ class CostAxis {
   /** @param {number} count @returns {Tick[]} */
   ticks(count) {
     if (!this.logarithmic || this.high / this.low < 4) return plainTicks(this.low, this.high, count);
-    const steps = this.high / this.low > 40 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 7];
+    const steps = this.high / this.low > 40 || count < 4 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 7];
     /** @type {Tick[]} */
     const ticks = [];
     for (let power = Math.floor(Math.log10(this.low)); 10 ** power <= this.high; power += 1) {

@@ -5,32 +5,21 @@
 const BIT = { ok: 1, oom: 2, hole: 4, thrashed: 8, timeout: 16, gap: 32 };
 
 class Columns {
-  constructor() {
-    this._resize(0);
-  }
-
   /** @param {number} width */
-  _resize(width) {
+  constructor(width) {
     this.width = width;
-    this.low = new Float64Array(width);
-    this.high = new Float64Array(width);
+    this.low = new Float64Array(width).fill(Infinity);
+    this.high = new Float64Array(width).fill(-Infinity);
     this.total = new Float64Array(width);
     this.weight = new Float64Array(width);
     this.kinds = new Uint8Array(width);
     this.counts = new Uint32Array(width);
   }
 
-  /** Fill the columns with what a map holds from `lo` to `hi`.
-   * @param {RegimeMap} map @param {number} lo @param {number} hi @param {number} width */
-  fill(map, lo, hi, width) {
-    if (this.width !== width) this._resize(width);
-    this.low.fill(Infinity);
-    this.high.fill(-Infinity);
-    this.total.fill(0);
-    this.weight.fill(0);
-    this.kinds.fill(0);
-    this.counts.fill(0);
-    const scale = width / (hi - lo);
+  /** What a map holds from `lo` to `hi`. @param {RegimeMap} map @param {number} lo
+   * @param {number} hi */
+  fill(map, lo, hi) {
+    const scale = this.width / (hi - lo);
     for (let row = map.after(lo); row < map.count && map.lo[row] < hi; row += 1) {
       const from = (map.lo[row] - lo) * scale;
       const to = (map.hi[row] - lo) * scale;

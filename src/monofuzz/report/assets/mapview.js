@@ -44,7 +44,6 @@ class Overview {
     this.axis = axis;
     this.base = new Sheet("base");
     this.over = new Sheet("over");
-    this.columns = new Columns();
     this.element = h("div", { class: "overview", "aria-hidden": "true", title: "Drag to choose what the chart shows" }, this.base.canvas, this.over.canvas);
     this._attach();
   }
@@ -58,9 +57,9 @@ class Overview {
     if (this.inner <= 0 || !height) return;
     const pen = this.base.begin(width, height);
     const [lo, hi] = this.map.between;
-    const columns = this.columns;
     const pixels = Math.max(1, Math.round(this.inner * this.base.scale));
-    columns.fill(this.map, lo, hi, pixels);
+    const columns = new Columns(pixels);
+    columns.fill(this.map, lo, hi);
     const unit = this.inner / pixels;
     for (const kind of /** @type {Kind[]} */ (["oom", "gap", "timeout", "thrashed", "hole"])) {
       pen.fillStyle = colours[kind];

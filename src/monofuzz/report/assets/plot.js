@@ -75,7 +75,7 @@ class Plot {
     this.base = new Sheet("base");
     this.over = new Sheet("over");
     this.element = h("div", { class: "plot" }, this.base.canvas, this.over.canvas);
-    this.columns = new Columns();
+    this.columns = new Columns(0);
     this.lo = map.between[0];
     this.hi = map.between[1];
     this.width = this.height = 0;
@@ -133,7 +133,8 @@ class Plot {
     if (!this.measure()) return;
     const pen = this.base.begin(this.width, this.height);
     const pixels = Math.max(1, Math.round(this.inner * this.base.scale));
-    this.columns.fill(this.map, lo, hi, pixels);
+    this.columns = new Columns(pixels);
+    this.columns.fill(this.map, lo, hi);
     if (this.fitted) this.axis = this.columns.axis();
     this._shade(pen);
     this._drawCosts(pen);

@@ -92,6 +92,7 @@ class Side {
     this.go = go;
     /** @type {Set<number>} */ this.resident = new Set();
     this.at = 0;
+    /** @type {SVGElement[]} */ this.nodes = [];
     this.bar = svg("svg", { class: "bar", role: "img", width: "100%", height: "58", viewBox: "0 0 600 58", preserveAspectRatio: "none" });
     this.barTexts = h("div", { class: "bar-texts", "aria-hidden": "true" });
     this.words = h("div", { class: "words" });
@@ -232,6 +233,8 @@ class Side {
     this.bar.replaceChildren(...parts);
     const used = h("span", { class: "used" }, `${size(event?.memory ?? 0)} used, ${size(event?.pinned ?? 0)} held`);
     const limit = h("span", { class: "limit" }, `budget ${size(this.run.budget)}`);
+    limit.style.left = `${(at / width) * 100}%`;
+    limit.classList.toggle("before", at > width / 2);
     this.barTexts.replaceChildren(...texts, used, limit);
   }
 
@@ -265,8 +268,6 @@ class Side {
     const height = (tallest - 1) * NODE.down + NODE.height + 20;
     const x = (/** @type {number} */ index) => 4 + depth[index] * NODE.across;
     const y = (/** @type {number} */ index) => height / 2 + rank[index] * NODE.down;
-    /** @type {any[]} */
-    this.nodes = [];
     const edges = operators.flatMap((/** @type {any} */ operator, /** @type {number} */ index) =>
       operator.reads.map((/** @type {number} */ root) => {
         const from = storages[root].maker;
@@ -360,7 +361,10 @@ class ExampleView {
   constructor({ head }, number) {
     this.head = head;
     this.id = `example-${number}`;
-    this.step = 0;
+    this.step = this.last = this.parting = 0;
+    /** @type {[number, number][]} */ this.steps = [];
+    /** @type {Side[]} */ this.sides = [];
+    /** @type {Curves | null} */ this.curves = null;
     const [below, above] = /** @type {Run[]} */ (head.runs);
     const said = head.claim === "feasibility"
       ? `It runs with ${plural(below.budget, "byte")}, and fails with ${size(above.budget - below.budget)} more.`
@@ -432,7 +436,7 @@ class ExampleView {
 
   /** Show a step. @param {number} step @param {boolean} [quiet] */
   go(step, quiet = false) {
-    if (!this.steps || !this.sides || !this.last) return;
+    if (!this.last) return;
     this.step = Math.min(Math.max(step, 0), this.last);
     const now = this.steps[this.step];
     const before = this.steps[this.step - 1];
