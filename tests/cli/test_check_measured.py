@@ -85,7 +85,9 @@ def test_undecided_says_what_to_measure(check: Check) -> None:
     result = check("budget,time\n1,10\n2,12\n", "--claim", "cost")
     assert result.exit_code == 3
     assert "fewer than two budgets were measured twice" in result.stdout
-    assert "next: 4 more runs at 1 and at 2 each: 2 looks 1.2 times as dear" in result.stdout
+    assert (
+        "next: 4 more runs at 1 and at 2 each: 2 seems to cost 1.2 times as much" in result.stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,6 +155,19 @@ def test_wrong_use(check: Check, content: str, options: tuple[str, ...], problem
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("content", "why"), [("", "it is empty"), ("memory,time\n1,2\n", "names no column 'budget'")]
+)
+def test_files_that_are_neither(check: Check, content: str, why: str) -> None:
+    result = check(content)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: measured.csv is no table of measurements (it")
+    assert why in result.stderr
+    assert "no such file" in command("check", "missing.csv").stderr
+
+
 def test_traces_want_a_policy_and_no_alpha() -> None:
-    assert "Missing option '-p' / '--policy'" in command("check", HOLE).stderr
+    result = command("check", HOLE)
+    assert result.exit_code == 2
+    assert "names no column 'budget'), and a trace needs a policy: --policy" in result.stderr
     assert "--alpha is for tables" in command("check", HOLE, "-p", "dtr", "--alpha", "0.1").stderr

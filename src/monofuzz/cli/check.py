@@ -50,6 +50,7 @@ def command(
     alpha: float,
     noise: float | None,
     column: str | None,
+    rising: bool,
     peak: str | None,
     as_json: bool,
 ) -> None:
@@ -69,11 +70,11 @@ def command(
     if not replayed:
         tables.refuse_given(ctx, _ONLY_TRACES, "means nothing for a table of measurements")
     elif not policies:
-        raise click.MissingParameter(ctx=ctx, param_hint="'-p' / '--policy'", param_type="option")
+        tables.refuse_for_lack_of_a_policy(replayed[0])
     if not measured:
         tables.refuse_given(ctx, _ONLY_TABLES, "is for tables of measurements; this is a trace")
     results: list[Check | Measured] = []
-    how = tables.HowMeasured(alpha, noise, column, peak)
+    how = tables.HowMeasured(alpha, noise, column, rising, peak)
     for table in measured:
         judged = tables.check(table, claims, how, tolerance=tolerance, thrash_as=thrash_as)
         results += judged
@@ -126,7 +127,7 @@ _ONLY_TRACES = (
     "align",
     "engine",
 )
-_ONLY_TABLES = ("alpha", "noise", "column", "peak")
+_ONLY_TABLES = ("alpha", "noise", "column", "rising", "peak")
 
 
 def _exit_code(results: list[Check | Measured]) -> int:

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -32,6 +32,7 @@ class HowMeasured:
     alpha: float
     noise: float | None
     column: str | None
+    rising: bool
     peak: str | None
 
 
@@ -54,6 +55,11 @@ _column = click.option(
     metavar="NAME",
     help="Tables: the column of costs, if its name does not say that it holds times.",
 )
+_rising = click.option(
+    "--rising",
+    is_flag=True,
+    help="Tables: more of the costs is better, as of a throughput; they should rise.",
+)
 _peak = click.option(
     "--peak",
     metavar="SIZE",
@@ -63,7 +69,7 @@ _peak = click.option(
 
 def table_options(command: Any) -> Any:
     """Adds the options that only tables have."""
-    for option in (_peak, _column, _noise, _alpha):
+    for option in (_peak, _rising, _column, _noise, _alpha):
         command = option(command)
     return command
 
@@ -97,6 +103,19 @@ def refuse_given(ctx: click.Context, names: Sequence[str], why: str) -> None:
             raise UsageError(f"{parameter.opts[-1]} {why}")
 
 
+def refuse_for_lack_of_a_policy(source: str | IO[bytes]) -> NoReturn:
+    """Raise `UsageError`: this is no table, and a trace needs a policy."""
+    name = source if isinstance(source, str) else source.name
+    why = "its first line names no column 'budget'"
+    if isinstance(source, str) and not os.path.isfile(source):
+        why = "there is no such file"
+    elif isinstance(source, str) and not os.path.getsize(source):
+        why = "it is empty"
+    raise UsageError(
+        f"{name} is no table of measurements ({why}), and a trace needs a policy: --policy"
+    )
+
+
 def check(
     table: str | IO[bytes],
     claims: tuple[Claim, ...],
@@ -116,6 +135,7 @@ def check(
         thrash_as=thrash_as,
         noise=how.noise,
         column=how.column,
+        rising=how.rising,
         peak=how.peak,
     )
 

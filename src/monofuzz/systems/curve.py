@@ -229,6 +229,7 @@ def check_measured(
     thrash_as: ThrashAs = "own",
     noise: float | None = None,
     column: str | None = None,
+    rising: bool = False,
     peak: Budget | None = None,
 ) -> list[Measured]:
     """The verdict on each claim about a table of measurements.
@@ -247,6 +248,8 @@ def check_measured(
         noise: the relative standard deviation of a run's cost, if it is known: 0 for a
             deterministic system. None: it is told from repeats, so that there must be some.
         column: the column of costs, if its name does not say so.
+        rising: more of it is better, as of a throughput, so that it should rise with the budget;
+            `Point.cost` is then one divided by it.
         peak: what ratios refer to, where a table has both ratios and bytes.
 
     Raises `TableError` for a table that is none, `UsageError` for options that make no sense, or
@@ -254,7 +257,7 @@ def check_measured(
     """
     _check_options(claims, alpha, tolerance, thrash_as, noise)
     statistics.require_scipy()
-    table = measured.read_table(source, column=column, peak=peak)
+    table = measured.read_table(source, column=column, rising=rising, peak=peak)
     curve = _Curve(table, thrash_as, alpha)
     found: list[Measured] = []
     for claim in claims:
@@ -401,7 +404,7 @@ def _flaky_feasibility(curve: _Curve, known: NDArray[np.intp]) -> Measured:
             float(rate[i]), float(rate[j]), alpha=curve.alpha * float(share[pair]), power=POWER
         )
         runs = (int(ok[i] + failed[i]), int(ok[j] + failed[j]))
-        why = f"tells whether {rate[j]:.0%} of the runs fail there, and not {rate[i]:.0%}"
+        why = f"decides, if {rate[j]:.0%} of the runs fail with more, and {rate[i]:.0%} with less"
         steps += _repeat(curve, int(known[i]), int(known[j]), needed, runs, why)
     steps.sort(key=lambda step: sum(step.runs))
     return curve.judged("feasibility", reason, repeats=steps, comparisons=len(p))
@@ -466,7 +469,7 @@ def _cost(curve: _Curve, tolerance: float, noise: float | None) -> Measured:
             if paired
             else (int(curve.times[i]), int(curve.times[j]))
         )
-        why = f"tells whether {table.written[j]} is {math.exp(pairs.rise[pair]):.4g} times as dear"
+        why = f"decides, if more really costs {math.exp(pairs.rise[pair]):.4g} times as much"
         steps += _repeat(curve, i, j, float(needed[pair]), runs, why)
     if not paired and noise is None:
         steps += _measured_once(curve, tolerance)
@@ -509,7 +512,7 @@ def _measured_once(curve: _Curve, tolerance: float) -> list[Repeat]:
         i, j = int(timed[cheapest[at]]), int(timed[at + 1])
         factor = math.exp(mean[at + 1] - least[at])
         name = curve.table.written[j]
-        why = f"{name} looks {factor:.4g} times as dear, but its noise is unknown"
+        why = f"{name} seems to cost {factor:.4g} times as much, but its noise is unknown"
         runs = int(curve.times[i]), int(curve.times[j])
         steps += _repeat(curve, i, j, _FEWEST, runs, why)
     return steps
@@ -529,7 +532,7 @@ def _why_no_rise(curve: _Curve, comparisons: int, detectable: float | None, *, p
     )
     if detectable is not None:
         reason += (
-            f"; a rise by more than {detectable - 1:.2%} from one of them to the next would have "
+            f"; a rise by {100 * (detectable - 1):.3g}% from one of them to the next would have "
             f"been found with a probability of {POWER:.0%}"
         )
     return reason

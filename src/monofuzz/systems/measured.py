@@ -110,12 +110,14 @@ def read_table(
     source: Source | Iterable[Mapping[str, Any]],
     *,
     column: str | None = None,
+    rising: bool = False,
     peak: _budget.Budget | None = None,
 ) -> Table:
     """The table in a file (a path or an open file), or of rows that are mappings.
 
-    ``column`` names the column of costs, if it is not the one whose name says so; ``peak`` is the
-    budget that ratios refer to, needed only where ratios and bytes are mixed. Raises `TableError`.
+    ``column`` names the column of costs, if it is not the one whose name says so, and ``rising``
+    that more of it is better. ``peak`` is the budget that ratios refer to, needed only where ratios
+    and bytes are mixed. Raises `TableError`.
     """
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
         try:
@@ -134,7 +136,7 @@ def read_table(
         lines = _Lines("", source)
     else:
         raise UsageError(f"a table is a file or a list of rows, not {source!r:.80}")
-    return _Reader(lines, column, peak).read()
+    return _Reader(lines, column, peak, rising=rising).read()
 
 
 class _Lines:
@@ -232,9 +234,11 @@ class _Lines:
             yield [_as_text(named.get(name)) for name in self.columns]
 
     def _check_columns(self) -> None:
-        twice = [name for name in self.columns if self.columns.count(name) > 1]
-        if twice:
-            self.refuse(f"the column {twice[0]!r:.80} is there twice")
+        seen: set[str] = set()
+        for name in self.columns:
+            if name in seen:
+                self.refuse(f"the column {name!r:.80} is there twice")
+            seen.add(name)
         if "budget" not in self.columns:
             listed = ", ".join(self.columns)
             self.refuse(f"there is no column 'budget'; the columns are {listed:.200}")
@@ -243,8 +247,16 @@ class _Lines:
 class _Reader:
     """Turns rows of text into a table, and refuses what is none."""
 
-    def __init__(self, lines: _Lines, column: str | None, peak: _budget.Budget | None) -> None:
+    def __init__(
+        self,
+        lines: _Lines,
+        column: str | None,
+        peak: _budget.Budget | None,
+        *,
+        rising: bool,
+    ) -> None:
         self._lines = lines
+        self._rising = rising
         self._column = None if column is None else column.strip().lower()
         self._peak = None if peak is None else _budget.parse(peak, None)
         self._budgets: dict[str, tuple[int, str, int | None, str]] = {}
@@ -387,7 +399,7 @@ class _Reader:
             written=tuple(written[i] for i in range(len(levels))),
             budget=at,
             status=np.array(status, np.int8),
-            cost=1 / cost if named.startswith("throughput") else cost,
+            cost=1 / cost if self._rising or named.startswith("throughput") else cost,
             grain=grain,
             sweep=sweep,
             sweeps=len(names) if _shared(sweep, at, len(names)) else 0,

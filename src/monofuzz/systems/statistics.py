@@ -34,11 +34,13 @@ __all__ = [
     "unpaired",
 ]
 
-MAX_PAIRS = 2_000_000
+MAX_PAIRS = 200_000
 """With more groups than that allows, groups that are far apart are not compared."""
 
 _CAUTION = 1.5  # standard errors by which the spread of the variances is taken to be larger
 _TINY = 1e-9
+_KNOWN = 1e9  # degrees of freedom of a known variance; not all versions of SciPy take infinity
+_MAX_WORK = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,8 @@ def unpaired(values: Floats, group: Indices, count: int, *, noise: float | None)
         squares[_all_equal(values, group, count)] = 0.0
         variance, freedom = _moderated(squares / (runs - 1), runs - 1, count)
     else:
-        variance, freedom = np.full(count, noise**2), np.full(count, np.inf)
-    low, high = _pairs(count, 1)
+        variance, freedom = np.full(count, noise**2), np.full(count, _KNOWN)
+    low, high = _pairs(count)
     a, b = variance[low] / runs[low], variance[high] / runs[high]
     repeats = 2 / (1 / runs[low] + 1 / runs[high])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,7 +152,7 @@ def paired(values: Floats, *, noise: float | None) -> Groups:
         squares[squares < _TINY**2] = 0.0
         spread, freedom = _moderated(squares / (repeats - 1), repeats - 1, count - 1)
     else:
-        spread, freedom = np.full(len(low), 2 * noise**2), np.full(len(low), np.inf)
+        spread, freedom = np.full(len(low), 2 * noise**2), np.full(len(low), _KNOWN)
     return Groups(low, low + apart, apart, rise, spread, repeats, freedom)
 
 
@@ -200,7 +202,7 @@ def failures_rise(
     """
     from scipy import stats
 
-    low, high = _pairs(len(ok), 1)
+    low, high = _pairs(len(ok))
     runs = ok + failed
     share = shares(high - low)
     alone = stats.hypergeom.sf(
@@ -275,9 +277,9 @@ def _all_equal(values: Floats, group: Indices, count: int) -> NDArray[np.bool_]:
     return equal
 
 
-def _pairs(count: int, work: int) -> tuple[Indices, Indices]:
+def _pairs(count: int) -> tuple[Indices, Indices]:
     """All pairs of groups that are compared, nearest first."""
-    farthest = _farthest(count, work)
+    farthest = _farthest(count)
     if farthest < 1:
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     low = np.concatenate([np.arange(count - d) for d in range(1, farthest + 1)])
@@ -285,6 +287,8 @@ def _pairs(count: int, work: int) -> tuple[Indices, Indices]:
     return low, low + distance
 
 
-def _farthest(count: int, work: int) -> int:
-    """How far apart compared groups may be."""
-    return min(count - 1, max(1, MAX_PAIRS * 10 // (count * max(work, 10)))) if count > 1 else 0
+def _farthest(count: int, values: int = 1) -> int:
+    """How far apart groups with so many values each may be, to be compared."""
+    if count < 2:
+        return 0
+    return min(count - 1, max(1, min(MAX_PAIRS // count, _MAX_WORK // (count * values))))
