@@ -218,8 +218,28 @@ MUCH = 2 * files.MAX_TEXT_BYTES
         (gzip.compress(b"\0" * MUCH, 1), "unpacks to too much"),
         (lzma.compress(b"\0" * MUCH, preset=0), "unpacks to too much"),
         (zstandard.ZstdCompressor(level=1).compress(b"\0" * MUCH), "unpacks to too much"),
+        (gzip.compress(b"") * 100_000, "more than 10,000 streams"),
+        (lzma.compress(b"") * 100_000, "more than 10,000 streams"),
+        (zstandard.ZstdCompressor().compress(b"") * 100_000, "more than 10,000 streams"),
+        (b"name,cost,size\n" + b"\n" * 10_000_000, "more than 1,048,576 lines"),
+        (b"name,cost,size\n" + b"," * 10_000_000, "2: the line is longer than 4 MiB"),
+        (b"name,cost,size" + b",a" * 10_000_000, "1: the line is longer than 4 MiB"),
     ],
-    ids=["long", "one line", "newlines", "empty lines", "gzip bomb", "xz bomb", "zstd bomb"],
+    ids=[
+        "long",
+        "one line",
+        "newlines",
+        "empty lines",
+        "gzip bomb",
+        "xz bomb",
+        "zstd bomb",
+        "gzip streams",
+        "xz streams",
+        "zstd streams",
+        "rows",
+        "cells",
+        "columns",
+    ],
 )
 def test_hostile_size(data: bytes, words: str) -> None:
     with pytest.raises(TraceError, match=words):
@@ -242,6 +262,14 @@ PACKED = {
     "zip": zipped({"a.log": LOG}),
     "container": container.pack(dtrlog.parse(LOG)),
 }
+
+
+@pytest.mark.parametrize("kind", ["gzip", "xz", "zstd"])
+def test_streams_one_behind_another(kind: str) -> None:
+    """As appending to a compressed file leaves it; gzip and xz may be padded, too."""
+    pack = {"gzip": gzip.compress, "xz": lzma.compress, "zstd": zstandard.compress}[kind]
+    halves = [pack(LOG[:50]), b"" if kind == "zstd" else b"\0" * 5000, pack(LOG[50:])]
+    assert load(io.BytesIO(b"".join(halves))) == dtrlog.parse(LOG)
 
 
 @pytest.mark.parametrize("kind", PACKED)

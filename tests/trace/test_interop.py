@@ -141,7 +141,15 @@ def test_node_link_orders_operators() -> None:
         ('{"nodes": [], "edges": []}', "the trace is empty"),
         ('{"nodes": [{}], "edges": []}', 'an object with an "id"'),
         ('{"nodes": [{"id": 1, "cost_cpu": 1}], "edges": []}', "cost_ram must be a number"),
-        ('{"nodes": [{"id": 1, "cost_cpu": -1, "cost_ram": 1}], "edges": []}', "negative"),
+        ('{"nodes": [{"id": 1, "cost_cpu": -0.5, "cost_ram": 1}], "edges": []}', "is below 0"),
+        (
+            '{"nodes": [{"id": 1, "cost_cpu": 1e308, "cost_ram": 1}], "edges": []}',
+            r"cost_cpu is below 0 or above 2\*\*48",
+        ),
+        (
+            f'{{"nodes": [{{"id": 1, "cost_cpu": 1, "cost_ram": 1{"0" * 400}}}], "edges": []}}',
+            r"cost_ram is below 0 or above 2\*\*48",
+        ),
         ('{"directed": false, "nodes": [], "edges": []}', "not directed"),
         (
             '{"nodes": [{"id": 1, "cost_cpu": 1, "cost_ram": 1}],'

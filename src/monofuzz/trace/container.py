@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from monofuzz.errors import TraceError
-from monofuzz.trace.files import unzstd, write_atomically
+from monofuzz.trace import files
 from monofuzz.trace.model import MAX_COMMANDS, LogNames, Trace, TraceMeta
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def pack(trace: Trace) -> bytes:
 
 def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     """Write a .trace file, completely or not at all. Raises `MonofuzzError`."""
-    write_atomically(path, pack(trace))
+    files.write_atomically(path, pack(trace))
 
 
 def read_header(data: bytes, *, file: str) -> Header:
@@ -187,10 +187,10 @@ def _decompress(packed: bytes, total: int, file: str) -> bytes:
     import zstandard
 
     try:
-        body = unzstd(packed, total)
+        body = files.unpack(packed, total, files.zstd_stream)
     except EOFError:
         raise TraceError("the .trace file is truncated: copy it again", file=file) from None
-    except (zstandard.ZstdError, MemoryError) as error:
+    except (OSError, zstandard.ZstdError, MemoryError) as error:
         raise TraceError(f"the .trace file is damaged: {error}", file=file) from None
     if len(body) != total:
         raise TraceError("the .trace file is damaged: its length is not as stated", file=file)

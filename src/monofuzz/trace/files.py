@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 from monofuzz.errors import MonofuzzError, TraceError, nearest
 
@@ -30,9 +30,10 @@ __all__ = [
     "compress",
     "read_content",
     "read_file",
+    "unpack",
     "unzip",
-    "unzstd",
     "write_atomically",
+    "zstd_stream",
 ]
 
 MAX_FILE_BYTES: Final = 64 * 2**20
@@ -44,6 +45,8 @@ _UNNAMED: Final = "<file object>"
 _MAX_ZIP_DIRECTORY: Final = 2**20
 _XZ_MEMORY: Final = 256 * 2**20
 _ZSTD_WINDOW: Final = 2**27
+_PIECE: Final = 1024
+_MAX_STREAMS: Final = 10_000
 
 Source = str | os.PathLike[str] | IO[bytes] | IO[str]
 
@@ -82,9 +85,9 @@ def read_content(source: Source, *, member: str | None = None) -> Content:
         return Content(data, f"{label}:{name}", f"{source_name}:{name}", _stem(name))
     if member is not None:
         raise TraceError(f"not a zip file, so it has no member {member!r}", file=label)
-    for magic, unpack in _UNPACK.items():
+    for magic, begin in _STREAMS.items():
         if packed.startswith(magic):
-            return Content(_unpacked(unpack, packed, label), label, source_name, stem)
+            return Content(_unpacked(packed, begin, label), label, source_name, stem)
     return Content(packed, label, source_name, stem)
 
 
@@ -142,11 +145,11 @@ def _read_object(source: IO[bytes] | IO[str], label: str) -> bytes:
     return bytes(data)
 
 
-def _unpacked(unpack: Callable[[bytes, int], bytes], packed: bytes, label: str) -> bytes:
+def _unpacked(packed: bytes, begin: Callable[[], _Decompressor], label: str) -> bytes:
     import zstandard
 
     try:
-        data = unpack(packed, MAX_TEXT_BYTES)
+        data = unpack(packed, MAX_TEXT_BYTES, begin)
     except EOFError:
         raise TraceError(
             "the compressed file is truncated: copy or download it again", file=label
@@ -160,55 +163,61 @@ def _unpacked(unpack: Callable[[bytes, int], bytes], packed: bytes, label: str) 
     return data
 
 
-def _gunzip(packed: bytes, limit: int) -> bytes:
-    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
-        return stream.read(limit + 1)
+class _Decompressor(Protocol):
+    """One stream, as zlib, lzma and zstandard take it in pieces."""
+
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: memoryview, /) -> bytes: ...
 
 
-def _unxz(packed: bytes, limit: int) -> bytes:
-    out = bytearray()
-    while packed:
-        part = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
-        out += part.decompress(packed, max_length=limit + 1 - len(out))
-        while not part.eof and not part.needs_input and len(out) <= limit:
-            out += part.decompress(b"", max_length=limit + 1 - len(out))
-        if len(out) > limit:
-            break
-        if not part.eof:
-            raise EOFError
-        packed = part.unused_data.lstrip(b"\0")
-    return bytes(out)
+def _gzip_stream() -> _Decompressor:
+    return cast("_Decompressor", zlib.decompressobj(wbits=31))
 
 
-def unzstd(packed: bytes, limit: int) -> bytes:
-    """What zstandard frames hold; stops soon after ``limit`` bytes.
+def _xz_stream() -> _Decompressor:
+    return cast("_Decompressor", lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY))
 
-    Raises `EOFError` when the last frame is cut off, `zstandard.ZstdError` when one is damaged.
-    """
+
+def zstd_stream() -> _Decompressor:
+    """A zstandard frame that is to be read."""
     import zstandard
 
-    # Fed in small pieces: one piece cannot grow by much, and the end of a frame is seen.
-    step = 1024
+    whole = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    return cast("_Decompressor", whole.decompressobj())
+
+
+def unpack(packed: bytes, limit: int, begin: Callable[[], _Decompressor]) -> bytes:
+    """What compressed streams, one behind another, hold; stops soon after ``limit`` bytes.
+
+    Raises `EOFError` when the last one is cut off, and what its library raises, or `OSError`, when
+    one is damaged.
+    """
     out = bytearray()
     rest = memoryview(packed)
-    while rest:
-        part = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
-        while rest and not part.eof:
-            out += part.decompress(rest[:step])
-            rest = rest[step:]
+    for _ in range(_MAX_STREAMS):
+        stream = begin()
+        # Fed in small pieces: one piece cannot grow by much, and the end of a stream is seen.
+        while rest and not stream.eof:
+            piece = rest[:_PIECE]
+            out += stream.decompress(piece)
+            rest = rest[len(piece) - len(stream.unused_data) :]
             if len(out) > limit:
                 return bytes(out)
-        if not part.eof:
+        if not stream.eof:
             raise EOFError
-        if part.unused_data:
-            rest = memoryview(part.unused_data + bytes(rest))
-    return bytes(out)
+        while rest and rest[0] == 0:  # Padding.
+            rest = rest[len(rest[:_PIECE]) - len(bytes(rest[:_PIECE]).lstrip(b"\0")) :]
+        if not rest:
+            return bytes(out)
+    raise OSError(f"it consists of more than {_MAX_STREAMS:,} streams")
 
 
-_UNPACK: dict[bytes, Callable[[bytes, int], bytes]] = {
-    b"\x1f\x8b": _gunzip,
-    b"\xfd7zXZ\x00": _unxz,
-    b"\x28\xb5\x2f\xfd": unzstd,
+_STREAMS: dict[bytes, Callable[[], _Decompressor]] = {
+    b"\x1f\x8b": _gzip_stream,
+    b"\xfd7zXZ\x00": _xz_stream,
+    b"\x28\xb5\x2f\xfd": zstd_stream,
 }
 
 

@@ -17,8 +17,9 @@ import msgspec
 
 from monofuzz.errors import TraceError
 from monofuzz.trace.builder import TraceBuilder
+from monofuzz.trace.dtrlog import MAX_LINE_BYTES
 from monofuzz.trace.files import read_content
-from monofuzz.trace.model import MAX_COMMANDS, MAX_OPERATORS
+from monofuzz.trace.model import MAX_COMMANDS, MAX_COST, MAX_OPERATORS, MAX_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,6 +94,7 @@ def from_csv(text: str, *, file: str = "CSV", name: str = "") -> Trace:
 
     The last two hold names between blanks, and may be missing.
     """
+    _check_lines(text, file)
     rows: list[tuple[_Row, str]] = []
     reader = csv.DictReader(io.StringIO(text), strict=True, restkey="", restval="")
     try:
@@ -119,10 +121,20 @@ def from_csv(text: str, *, file: str = "CSV", name: str = "") -> Trace:
                 releases=(cells.get("releases") or "").split(),
             )
             rows.append((row, f"line {line}"))
-            _check_count(len(rows), file)
     except csv.Error as error:
         raise TraceError(f"not CSV: {error}", file=file, line=reader.line_num) from None
     return _build(rows, None, file=file, meta={"name": name, "source": file})
+
+
+def _check_lines(text: str, file: str) -> None:
+    """Neither too many lines nor too long ones: both would take long to be refused."""
+    if text.count("\n") > MAX_OPERATORS + 1:
+        raise TraceError(f"more than {MAX_OPERATORS:,} lines", file=file)
+    for number, line in enumerate(io.StringIO(text), start=1):
+        if len(line) > MAX_LINE_BYTES:
+            raise TraceError(
+                f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB", file=file, line=number
+            )
 
 
 def _csv_cost(text: str, file: str, line: int) -> int | str:
@@ -238,7 +250,10 @@ def from_node_link(document: Any, *, file: str = "JSON", name: str = "") -> Trac
             raise TraceError(f"the id {node['id']!r:.80} is used twice", file=file, field=place)
         index[node["id"]] = i
         amounts.append(
-            (_amount(node, "cost_cpu", file, place), _amount(node, "cost_ram", file, place))
+            (
+                _amount(node, "cost_cpu", MAX_COST, file, place),
+                _amount(node, "cost_ram", MAX_SIZE, file, place),
+            )
         )
     inputs: list[list[int]] = [[] for _ in nodes]
     users: list[list[int]] = [[] for _ in nodes]
@@ -277,10 +292,12 @@ def from_node_link(document: Any, *, file: str = "JSON", name: str = "") -> Trac
         raise error.at(file) from None
 
 
-def _amount(node: dict[str, Any], key: str, file: str, place: str) -> int:
+def _amount(node: dict[str, Any], key: str, limit: int, file: str, place: str) -> int:
     value = node.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise TraceError(f"{key} must be a number", file=file, field=place)
+    if not 0 <= value <= limit:
+        raise TraceError(f"{key} is below 0 or above 2**48", file=file, field=place)
     return math.ceil(value)
 
 
