@@ -1,5 +1,7 @@
 """Draw counterexamples for the reports: each as a PDF of exactly its size, and as a PNG.
 
+The smallest also becomes the picture in docs/how-to/paper-figure.md.
+
 ``python tools/export_figures.py [--out reports/figures]``; needs pdflatex and pdftoppm.
 """
 
@@ -70,6 +72,8 @@ def main() -> None:
     target.mkdir(parents=True, exist_ok=True)
     for name, source in FIGURES.items():
         draw(name, source, target)
+    picture = export(load(FIGURES["smallest-hole"]), "svg", width=100)
+    (ROOT / "docs" / "images" / "counterexample.svg").write_bytes(picture)
 
 
 if __name__ == "__main__":

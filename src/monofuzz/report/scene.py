@@ -92,13 +92,13 @@ def text_width(text: str, size: float) -> float:
     units = 0.0
     for character in text:
         if character in _SUBSCRIPTS:
-            units += 0.40
+            units += 0.42
         elif character in _NARROW:
-            units += 0.34
+            units += 0.37
         elif character in _WIDE:
-            units += 0.88
+            units += 0.93
         elif character == " ":
-            units += 0.31
+            units += 0.32
         else:
-            units += 0.56 if character.islower() or character.isdigit() else 0.69
+            units += 0.61 if character.islower() or character.isdigit() else 0.70
     return units * size * POINT

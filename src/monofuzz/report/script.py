@@ -45,7 +45,7 @@ for budget, facts in RECORDED.items():
     for name, expected in facts.items():
         found = getattr(run, name)
         assert found == expected, f"{{name}} at {{budget}} bytes is {{found}}, not {{expected}}"
-    print(f"{{budget:,}} bytes: {{run.status}}, {{run.cost:,}} ns, {{run.evictions}} evictions")
+    print(f"{{budget:,}} bytes: {{run.status}}, {{run.cost:,}} ns, evictions: {{run.evictions}}")
 '''
 
 

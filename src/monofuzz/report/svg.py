@@ -21,7 +21,7 @@ def svg_document(scene: Scene) -> str:
     box = f"{_n(-_MARGIN)} {_n(-_MARGIN)} {_n(wide)} {_n(high)}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}mm" height="{_n(high)}mm" '
-        f'viewBox="{box}" role="img" font-family="Helvetica, Arial, Liberation Sans, sans-serif">',
+        f'viewBox="{box}" role="img" font-family="Arial, Helvetica, Liberation Sans, sans-serif">',
         f"<title>{escape(_printable(scene.title))}</title>",
         f"<desc>{escape(_printable(scene.description))}</desc>",
         f'<rect x="{_n(-_MARGIN)}" y="{_n(-_MARGIN)}" width="{_n(wide)}" height="{_n(high)}" '
