@@ -253,10 +253,11 @@ def table(results: dict[str, Any]) -> str:
         "mechanism as well: a cascade at least 3 deep, the share of memory that is pinned when it",
         "fails (less 0.05, constants excluded), and that one check of memory decides. Sizes are",
         "operators + constants. *Minimal*: no single pass finds anything smaller. *Reference*: runs",
-        "to which the reference simulator agrees, to the last eviction.",
+        "to which the reference simulator agrees, to the last eviction. The machine (2 cores) had",
+        "much other work to do, up to eight times what it can, so wall seconds say little.",
         "",
-        "| trace | keep | from | to | commands | tried | seconds (threads) | minimal | replays | "
-        "reference |",
+        "| trace | keep | from | to | commands | tried | seconds: CPU / wall (threads) "
+        "| minimal | replays | reference |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     shown = [
@@ -266,7 +267,9 @@ def table(results: dict[str, Any]) -> str:
         if f"{case} {keep}" in results
     ]
     for case, keep, row in shown:
-        took = ", ".join(f"{s} ({threads})" for threads, s in row["seconds"].items())
+        took = ", ".join(
+            f"{row['cpu'][n]} / {seconds} ({n})" for n, seconds in row["seconds"].items()
+        )
         start, end = row["from"], row["to"]
         lines.append(
             f"| {case} | {keep} | {start['operators']:,} + {start['constants']:,} | "

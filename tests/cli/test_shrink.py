@@ -104,6 +104,7 @@ def test_an_interrupt_keeps_what_was_found(
     target = tmp_path / "small.json"
     result = run("shrink", HOLE, "-p", "dtr", "--out", target)
     assert result.exit_code == 130
+    assert "stopped early" in result.stdout
     example = load(target)
     assert example.found["stopped"] == "interrupted"
     assert example.found["tried"] <= 41

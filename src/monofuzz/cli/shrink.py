@@ -146,6 +146,8 @@ def command(
     else:
         screen = console.out()
         screen.print(escape(str(small)))
+        if "stopped" in small.found:
+            screen.print("[yellow]stopped early[/]: shrinking the result may go on from there")
         screen.print(
             f"[dim]from {units.plural(example.operators, 'operator')} in {units.seconds(took)}; "
             f"written to {escape(str(target))}[/]"
