@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from monofuzz.replay import TraceSystem
-from monofuzz.trace import Trace, container, load
+from monofuzz.search import map_budgets
+from monofuzz.trace import Trace, container, load, save
 from monofuzz.trace.library import list_traces
 
 MODELS = Path(__file__).parents[2] / "corpus" / "models"
@@ -49,11 +50,23 @@ def test_without_a_budget_nothing_is_rematerialised(name: str) -> None:
 
 @pytest.mark.parametrize("name", [one.name for one in SHIPPED])
 def test_a_trace_has_the_form_of_a_log(name: str, tmp_path: Path) -> None:
-    from monofuzz.trace import save
-
     trace = load(name)
     save(trace, tmp_path / "x.log.zst")
     assert load(tmp_path / "x.log.zst") == trace
+
+
+def test_a_trace_and_its_log_have_one_map(tmp_path: Path) -> None:
+    """Regime by regime, certified, with three holes in it."""
+    trace = load("resnet32")
+    save(trace, tmp_path / "x.log")
+    log = load(tmp_path / "x.log")
+    expected, found = (
+        map_budgets(one, "dtr", between=(0.155, 0.162), jobs=0) for one in (trace, log)
+    )
+    assert expected.certified
+    assert len(expected.holes) == 3
+    assert found.holes == expected.holes
+    assert [*found.regimes] == [*expected.regimes]
 
 
 @pytest.mark.slow
