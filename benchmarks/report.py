@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 PUBLIC = Path(__file__).parents[1] / "reports" / "public"
 MAPS = [PUBLIC / "dtr-resnet32.map", PUBLIC / "dtr-densenet121.map"]
 LOADS = 7
+ZOOMS = 7
 LIMITS = {"megabytes": 6.0, "load": 2.0, "work": 0.05}
-"""The last is for 99 frames of 100: on a busy machine any may be interrupted."""
 
 # How long the page's own work takes in each frame, whatever else the machine does.
 WATCH = """
@@ -71,11 +71,13 @@ def measure(browser: Browser, page: Path, place: float) -> dict[str, Any]:
     for _ in range(LOADS):
         browser.open(page)
         loads.append(browser.run("return performance.getEntriesByName('drawn')[0].startTime"))
-    zoomed = browser.driver.execute_async_script(ZOOM, place)
+    zooms = [browser.driver.execute_async_script(ZOOM, place) for _ in range(ZOOMS)]
+    # The views are the same in each zoom; what one took longer than another, the machine did.
+    work = [min(same) for same in zip(*(zoom["work"] for zoom in zooms), strict=True)]
     return {
         "load": [value / 1000 for value in loads],
-        "frames": [value / 1000 for value in zoomed["frames"]],
-        "work": [value / 1000 for value in zoomed["work"]],
+        "frames": [value / 1000 for zoom in zooms for value in zoom["frames"]],
+        "work": [value / 1000 for value in work],
     }
 
 
@@ -105,11 +107,10 @@ def main() -> int:
             megabytes = page.stat().st_size / 1e6
             told = measure(browser, page, place_of(found))
             load, frames, work = told["load"], told["frames"], told["work"]
-            nearly_all = statistics.quantiles(work, n=100)[-1]
             good = (
                 megabytes < LIMITS["megabytes"]
                 and statistics.median(load) < LIMITS["load"]
-                and nearly_all < LIMITS["work"]
+                and max(work) < LIMITS["work"]
             )
             failed |= not good
             print(
@@ -118,11 +119,10 @@ def main() -> int:
                 f"  drawn after {statistics.median(load):.2f} s (median of {LOADS}; "
                 f"slowest {max(load):.2f} s; limit {LIMITS['load']:g} s)\n"
                 f"  work a frame: median {1000 * statistics.median(work):.1f} ms, "
-                f"99th percentile {1000 * nearly_all:.1f} ms "
-                f"(limit {1000 * LIMITS['work']:g} ms), most {1000 * max(work):.1f} ms, "
-                f"over {len(work)} frames\n"
+                f"most {1000 * max(work):.1f} ms (limit {1000 * LIMITS['work']:g} ms; "
+                f"of each frame the quickest of {ZOOMS})\n"
                 f"  between frames: median {1000 * statistics.median(frames):.1f} ms, "
-                f"most {1000 * max(frames):.1f} ms\n"
+                f"99 of 100 within {1000 * statistics.quantiles(frames, n=100)[-1]:.1f} ms\n"
                 f"  {'within its limits' if good else 'FAILED'}"
             )
     return int(failed)
