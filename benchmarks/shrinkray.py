@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -63,6 +64,7 @@ class Row:
     commands: int
     bytes: int
     seconds: float
+    cpu: float
     asked: int
     ended: bool
     last: float
@@ -76,6 +78,7 @@ class Question:
         self.interest = Interest(example)
         self.asked = 0
         self.began = time.perf_counter()
+        self.busy = cpu()
         self.last = 0.0
         self.least: int | None = None
 
@@ -100,6 +103,12 @@ class Question:
         if self.least is None or size < self.least:
             self.least, self.last = size, time.perf_counter() - self.began
         return True
+
+
+def cpu() -> float:
+    """Processor seconds of this process and of its children that ended."""
+    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    return sum(use.ru_utime + use.ru_stime for use in map(resource.getrusage, kinds))
 
 
 def example_of(name: str) -> Counterexample:
@@ -219,6 +228,7 @@ def row(name: str, how: str, small: bytes, took: float, question: Question, *, e
         commands=len(trace.command),
         bytes=len(small),
         seconds=took,
+        cpu=cpu() - question.busy,
         asked=question.asked,
         ended=ended,
         last=question.last,
@@ -238,21 +248,21 @@ def table(rows: list[Row], sizes: dict[str, int], seconds: float) -> str:
         "# Shrinking beside a general reducer",
         "",
         "Made by `python -m benchmarks.shrinkray --python VENV/bin/python`, which says how. Each",
-        f"had {seconds:.0f} seconds and one core for the same log, and was asked the same: is there",
-        "a hole under `dtr`? Shrink Ray (0.0.2, what Python 3.11 gets from PyPI) edits bytes and",
-        "knows nothing of logs. *Script*: each question starts a process, as its manual says.",
+        f"had {seconds:.0f} seconds and one core for the same log, and was asked the same: is",
+        "there a hole under `dtr`? Shrink Ray (0.0.2, what Python 3.11 gets from PyPI) edits bytes",
+        "and knows nothing of logs. *Script*: each question starts a process, as its manual says.",
         "*Server*: a process that is there already answers. The machine had other work to do.",
         "",
         "| trace | reducer | operators + constants | commands | bytes of log | seconds | "
-        "last success | questions | a second |",
+        "CPU seconds | last success | questions |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for one in rows:
         end = f"{one.seconds:.0f}" if one.ended else f"{one.seconds:.0f} (cut off)"
         lines.append(
             f"| {one.trace} ({sizes[one.trace]:,} bytes) | {one.how} | {one.operators} + "
-            f"{one.constants} | {one.commands:,} | {one.bytes:,} | {end} | {one.last:.0f} | "
-            f"{one.asked:,} | {one.asked / one.seconds:.1f} |"
+            f"{one.constants} | {one.commands:,} | {one.bytes:,} | {end} | {one.cpu:.1f} | "
+            f"{one.last:.0f} | {one.asked:,} |"
         )
     return "\n".join(lines) + "\n"
 

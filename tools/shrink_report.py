@@ -252,9 +252,9 @@ def table(results: dict[str, Any]) -> str:
         "from two budgets of each trace. `any` keeps that more memory fails; `signature` keeps the",
         "mechanism as well: a cascade at least 3 deep, the share of memory that is pinned when it",
         "fails (less 0.05, constants excluded), and that one check of memory decides. Sizes are",
-        "operators + constants. *Minimal*: no single pass finds anything smaller. *Reference*: runs",
-        "to which the reference simulator agrees, to the last eviction. The machine (2 cores) had",
-        "much other work to do, up to eight times what it can, so wall seconds say little.",
+        "operators + constants. *Minimal*: no single pass finds anything smaller. *Reference*: the",
+        "runs to which the reference simulator agrees, to the last eviction. The machine (2 cores)",
+        "had much other work to do, up to eight times what it can, so wall seconds say little.",
         "",
         "| trace | keep | from | to | commands | tried | seconds: CPU / wall (threads) "
         "| minimal | replays | reference |",
