@@ -139,6 +139,28 @@ def test_figures_of_any_runs_are_legible(trace: Trace) -> None:
         check_legible(draw(story, width=width))
 
 
+def test_large_numbers_are_short_and_exact_where_they_matter() -> None:
+    small = smallest()
+    trace = dataclasses.replace(
+        small.trace,
+        tensor_size=small.trace.tensor_size * 1_367_040_123,
+        op_cost=small.trace.op_cost * 23_456_789,
+    )
+    system = TraceSystem(trace, "dtr", engine="interpreted")
+    example = dataclasses.replace(
+        small,
+        trace=trace,
+        below=system.run(small.below.budget * 1_367_040_123),
+        above=system.run(small.above.budget * 1_367_040_123),
+    )
+    scene = draw(tell(example), width=84.0)
+    check_legible(scene)
+    texts = [shape.bold + shape.text for shape in scene.shapes if isinstance(shape, Text)]
+    assert "1.27" in texts  # GiB
+    assert any(text.startswith(f"{example.above.budget:,} bytes:") for text in texts)
+    assert not any(re.search(r"\de[+-]?\d", text) for text in texts)
+
+
 @pytest.mark.parametrize("make", [smallest, hostile], ids=["smallest", "hostile"])
 def test_svg_is_well_formed_and_holds_no_program(make: functools._lru_cache_wrapper) -> None:  # type: ignore[type-arg]
     from monofuzz.report.svg import svg_document

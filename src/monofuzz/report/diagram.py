@@ -99,7 +99,7 @@ class _Diagram:
     def __init__(self, story: Story, width: float, heading: bool) -> None:
         self.story = story
         self.names = story.names
-        self.size_unit = _unit(story.sizes, _BYTES)
+        self.size_unit = _unit([*story.sizes, *story.example.witness], _BYTES)
         self.cost_unit = _unit(story.trace.op_cost.tolist(), _TIMES)
         self.steps = _steps(story)
         for step in self.steps:
@@ -630,10 +630,19 @@ _TIMES = ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s"))
 
 
 def _unit(values: list[int], units: tuple[tuple[int, str], ...]) -> tuple[int, str]:
-    """The unit in which the largest of the values has at most four digits."""
+    """The unit in which the largest of the values has at most three or, exactly, four digits."""
     largest = max(values, default=0)
-    return next((unit for unit in units if largest < 10_000 * unit[0]), units[-1])
+    if largest < 10_000:
+        return units[0]
+    return next((unit for unit in units if largest < 1_000 * unit[0]), units[-1])
 
 
 def _number(value: int, unit: tuple[int, str]) -> str:
-    return f"{value:,}" if unit[0] == 1 else f"{value / unit[0]:.3g}"
+    """A value in a unit, three digits of it; what is too small to be seen is not shown as 0."""
+    if unit[0] == 1 or value == 0:
+        return f"{value:,}"
+    share = value / unit[0]
+    if share < 0.005:
+        return "<0.01"
+    text = f"{share:,.{0 if share >= 100 else 1 if share >= 10 else 2}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
