@@ -349,6 +349,24 @@ def test_false_alarms(noise: str) -> None:
     assert false_alarms("flat", noise, 6, 6, 100) <= 0.12
 
 
+def swept(curve: Sequence[float], sweeps: int, seed: int) -> Rows:
+    """Each sweep measures every budget once; sweeps differ by 30%, runs in them by 5%."""
+    random = np.random.default_rng(seed)
+    return [
+        {"budget": i, "time": cost * day * np.exp(0.05 * random.standard_normal()), "sweep": sweep}
+        for sweep, day in enumerate(np.exp(0.3 * random.standard_normal(sweeps)))
+        for i, cost in enumerate(curve)
+    ]
+
+
+def test_sweeps_keep_the_promises() -> None:
+    alarms = sum(cost(swept([10.0] * 6, 8, seed)).verdict == "refuted" for seed in range(100))
+    assert alarms <= 12
+    tooth = [10.0, 9.0, 8.1, 8.91, 8.0]
+    found = sum(cost(swept(tooth, 10, seed)).verdict == "refuted" for seed in range(100))
+    assert found >= 75
+
+
 @pytest.mark.parametrize("inversion", INVERSIONS)
 def test_power(inversion: str) -> None:
     """At least 90% is wanted of 10% at 5% noise with 10 repeats; chance may cost some."""
