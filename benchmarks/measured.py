@@ -150,8 +150,8 @@ def report(curves: int) -> tuple[str, bool]:
         "## Curves with one rise by 10%, under 5% of noise, that are refuted",
         "",
         "`step`: flat, dearer from somewhere on. `bump`: flat, one budget dearer. `tooth`: falling",
-        "by 10% from budget to budget, once rising by 10%, so that a single pair shows it. Wanted are",
-        "90% with ten runs each of up to eight budgets; more budgets are more comparisons.",
+        "by 10% from budget to budget, once rising by 10%, so that a single pair shows it. Wanted",
+        "are 90% with ten runs each of up to eight budgets; more budgets are more comparisons.",
         "",
     ]
     sizes = [(5, 10), (8, 10), (10, 10), (20, 10), (10, 5), (10, 3)]
