@@ -294,6 +294,8 @@ def test_packed_files_cut_anywhere_are_refused(kind: str) -> None:
         (zipped({"a.log": b"\0" * MUCH}), "unpacks to too much"),
         (zipped({"a.log": LOG, "b.log": LOG}), "holds 2 logs; name one .* a.log, b.log"),
         (zipped({"a.log": LOG}, zipfile.ZIP_LZMA), "other than deflate"),
+        (zipped({"a\n\x1b[31m.log": LOG}), r"a name like 'a\\n\\x1b\[31m\.log'"),
+        (zipped({"a" * 60_000: LOG}), "a name like 'aaa"),
         (zipped({f"{i}.log": b"" for i in range(20_000)}), "too many files"),
     ],
 )

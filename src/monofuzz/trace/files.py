@@ -43,6 +43,7 @@ MAX_TEXT_BYTES: Final = 64 * 2**20
 
 _UNNAMED: Final = "<file object>"
 _MAX_ZIP_DIRECTORY: Final = 2**20
+_MAX_NAME: Final = 1000
 _XZ_MEMORY: Final = 256 * 2**20
 _ZSTD_WINDOW: Final = 2**27
 _PIECE: Final = 1024
@@ -229,9 +230,13 @@ def _open_zip(packed: bytes, label: str) -> zipfile.ZipFile:
     if directory > _MAX_ZIP_DIRECTORY or packed[max(0, end - 20) : end].startswith(b"PK\x06\x07"):
         raise TraceError("the zip file lists too many files to be a collection of logs", file=label)
     try:
-        return zipfile.ZipFile(io.BytesIO(packed))
+        archive = zipfile.ZipFile(io.BytesIO(packed))
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise TraceError(f"the zip file is damaged: {error}", file=label) from None
+    for name in archive.namelist():
+        if len(name) > _MAX_NAME or not name.isprintable():
+            raise TraceError(f"the zip file has a member with a name like {name!r:.80}", file=label)
+    return archive
 
 
 def unzip(packed: bytes, label: str) -> dict[str, bytes]:

@@ -187,7 +187,7 @@ def _build(
 
     def _refuse(problem: str, place: str, field: str) -> NoReturn:
         line = int(place[5:]) if place.startswith("line ") else None
-        where = field if line is not None else f"{place}.{field}"
+        where = f"{place}.{field}" if place.startswith("operators") else field
         raise TraceError(problem, file=file, line=line, field=where)
 
     for row, place in rows:
