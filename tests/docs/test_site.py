@@ -1,0 +1,106 @@
+"""The documentation as a site: built strictly, needing no network, its links right."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.docs.markdown import DOCS, ROOT
+
+NEEDED = ("mkdocs", "material", "mkdocstrings", "mkdocs_click")
+pytestmark = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in NEEDED),
+    reason="building the site needs the extra docs",
+)
+LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
+
+
+class Page(HTMLParser):
+    """What a built page links to, loads and names."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.names: set[str] = set()
+        self.headings = 0
+        self.language: str | None = None
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value for name, value in attrs if value is not None}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag in LOADED and LOADED[tag] in given:
+            self.loads.append(given[LOADED[tag]])
+        self.names |= {given[name] for name in ("id", "name") if name in given}
+        self.headings += tag == "h1"
+        if tag == "html":
+            self.language = given.get("lang")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {path: Page(path) for path in sorted(folder.rglob("*.html"))}
+
+
+def test_each_page_is_there(site: dict[Path, Page]) -> None:
+    built = {path.name for path in site}
+    for page in DOCS.rglob("*.md"):
+        assert page.with_suffix(".html").name.replace("README", "index") in built
+
+
+def test_nothing_is_loaded_from_elsewhere(site: dict[Path, Page]) -> None:
+    for path, page in site.items():
+        for target in page.loads:
+            assert not target.startswith(("http:", "https:", "//")), f"{path.name} loads {target}"
+    folder = min(site, key=lambda path: len(path.parts)).parent
+    for style in folder.rglob("*.css"):
+        text = style.read_text(encoding="utf-8")
+        assert "url(http" not in text
+        assert "@import" not in text
+
+
+def test_links_and_anchors_lead_somewhere(site: dict[Path, Page]) -> None:
+    for path, page in site.items():
+        if path.name == "404.html":  # its links are absolute, for whatever address failed
+            continue
+        for link in page.links:
+            if link.startswith(("http:", "https:", "mailto:")):
+                continue
+            target, _, anchor = unquote(link).partition("#")
+            other = (path.parent / target).resolve() if target else path
+            assert other.exists(), f"{path.name} links to {link}"
+            if anchor and other.suffix == ".html":
+                assert anchor in site[other].names, f"{path.name} links to {link}"
+
+
+def test_each_page_has_a_heading_and_a_language(site: dict[Path, Page]) -> None:
+    for path, page in site.items():
+        assert page.language == "en"
+        assert page.headings == 1, path.name
+
+
+def test_the_interface_is_in_the_reference(site: dict[Path, Page]) -> None:
+    names = next(page for path, page in site.items() if path.name == "python.html").names
+    for name in (
+        "monofuzz.replay.replay",
+        "monofuzz.search.Map.holes",
+        "monofuzz.errors.TraceError",
+    ):
+        assert name in names
