@@ -16,6 +16,7 @@ function setUpTheme() {
     if (theme === "auto") delete root.dataset.theme;
     else root.dataset.theme = theme;
     button.textContent = theme.charAt(0).toUpperCase() + theme.slice(1);
+    button.title = "Theme";
     button.setAttribute("aria-label", `Theme: ${theme === "auto" ? "as the system's" : theme}`);
     readColours();
     for (const redraw of redraws) redraw();

@@ -12,7 +12,7 @@ let colours = {};
 /** Read the colours of the theme that is shown. */
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["ok", "oom", "hole", "thrashed", "timeout", "gap", "cliff", "text", "faint", "grid"];
+  const names = ["ok", "oom", "hole", "thrashed", "timeout", "gap", "cliff", "text", "faint", "grid", "card"];
   colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
@@ -256,6 +256,20 @@ class Plot {
         const [x, width] = this._stretch(first, end, kind === "ok" || kind === "oom" ? 0 : 2);
         pen.fillRect(x, top, width, height);
       });
+    }
+    this._seams(pen, top, height);
+  }
+
+  /** Where one regime ends and the next begins, once they are wide enough to be told apart.
+   * @param {CanvasRenderingContext2D} pen @param {number} top @param {number} height */
+  _seams(pen, top, height) {
+    const { map, lo, hi } = this;
+    const first = map.after(lo);
+    const most = this.inner / 6;
+    if (first + most < map.count && map.lo[first + Math.ceil(most)] < hi) return;
+    pen.fillStyle = colours.card;
+    for (let row = first; row < map.count && map.hi[row] < hi; row += 1) {
+      pen.fillRect(Math.round(this.xOf(map.hi[row])) - 0.5, top, 1, height);
     }
   }
 
