@@ -1,6 +1,6 @@
 """Draw counterexamples for the reports: each as a PDF of exactly its size, and as a PNG.
 
-The smallest also becomes the picture in docs/how-to/paper-figure.md.
+Also the picture in docs/how-to/paper-figure.md, of the counterexample there.
 
 ``python tools/export_figures.py [--out reports/figures]``; needs pdflatex and pdftoppm.
 """
@@ -8,6 +8,7 @@ The smallest also becomes the picture in docs/how-to/paper-figure.md.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,16 @@ def draw(name: str, source: Path, target: Path) -> None:
             shutil.copyfile(folder / f"page.{ending}", target / f"{name}.{ending}")
 
 
+def documented() -> bytes:
+    """The picture of the counterexample that docs/how-to/paper-figure.md writes down."""
+    page = (ROOT / "docs" / "how-to" / "paper-figure.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+        with contextlib.redirect_stdout(None):
+            exec(code, {})
+        return export(load("hole.json"), "svg", width=100)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "reports" / "figures")
@@ -72,8 +83,7 @@ def main() -> None:
     target.mkdir(parents=True, exist_ok=True)
     for name, source in FIGURES.items():
         draw(name, source, target)
-    picture = export(load(FIGURES["smallest-hole"]), "svg", width=100)
-    (ROOT / "docs" / "images" / "counterexample.svg").write_bytes(picture)
+    (ROOT / "docs" / "images" / "counterexample.svg").write_bytes(documented())
 
 
 if __name__ == "__main__":

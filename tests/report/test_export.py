@@ -349,3 +349,10 @@ def test_files_have_the_names_of_their_format(tmp_path: Path) -> None:
     with pytest.raises(MonofuzzError, match="cannot be written"):
         write(smallest(), "svg", blocked)
     assert list(blocked.parent.iterdir()) == [blocked]
+
+
+def test_the_picture_in_the_documentation_is_what_is_drawn() -> None:
+    from tools.export_figures import ROOT, documented
+
+    shown = (ROOT / "docs" / "images" / "counterexample.svg").read_bytes()
+    assert shown == documented(), "run python tools/export_figures.py"

@@ -570,7 +570,7 @@ def _stacks(operands: list[int]) -> list[list[int]]:
 
 def _size(text: str, wide: float, high: float = 10.0) -> int:
     """The largest size in points at which a text fits; 0 if none does."""
-    fitting = (n for n in _SIZES if text_width(text, n) <= wide and n * POINT * 0.9 <= high)
+    fitting = (n for n in _SIZES if text_width(text, n) <= wide and n * POINT * 1.05 <= high)
     return next(fitting, 0)
 
 
