@@ -17,9 +17,8 @@ import contextlib
 import os
 import shlex
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -166,12 +165,12 @@ def _chosen(config: pytest.Config, name: str, given: dict[str, Any]) -> Any:
 def _settings(config: pytest.Config, given: dict[str, Any]) -> Settings:
     from monofuzz.suite import Settings
 
-    wanted = {name: value for name, value in given.items() if name not in _WHAT}
+    wanted = dict(given)
     for name in ("between", *_NUMBERS):
         value = _chosen(config, name, given)
         if value is not None:
             wanted[name] = tuple(value) if isinstance(value, list) else value
-    return Settings.of(**wanted)
+    return Settings.of(wanted, beside=_WHAT)
 
 
 def _claims(config: pytest.Config, given: dict[str, Any]) -> tuple[Claim, ...]:
@@ -253,8 +252,7 @@ def _fail(text: str) -> BaseException:
 # -- tests
 
 
-@dataclass(frozen=True)
-class _Case:
+class _Case(NamedTuple):
     subject: Subject
     place: Place
     claim: Claim
@@ -506,9 +504,9 @@ def _counted(found: list[dict[str, Any]]) -> str:
             parts.append(f"{len(mine)} {word}")
             continue
         runs = sum(one["runs"] for one in mine)
-        least = min(one["covered"] for one in mine)
+        known = [one["covered"] for one in mine]
         parts.append(
             f"{len(mine)} undecided (nothing found in {runs:,} runs; "
-            f"at least {least:.1%} of the budgets known)"
+            f"{min(known):.2%} to {max(known):.2%} of the budgets known)"
         )
     return ", ".join(parts)

@@ -24,9 +24,10 @@ class Pager:
 
 
 def greedy(trace, budget):
-    """Takes a workspace of a quarter as soon as it has more than twelve bytes."""
-    usable = budget - budget // 4 if budget > 12 else budget
-    if usable < need(trace):
+    """Takes two bytes of workspace as soon as there is one to spare."""
+    least = need(trace)
+    usable = budget - 2 if budget > least else budget
+    if usable < least:
         raise MemoryError("no room")
     return 100 / budget
 

@@ -13,6 +13,7 @@ from monofuzz.hunt import hunt_all
 from monofuzz.replay.system import prepare
 from monofuzz.search import as_system, check
 from monofuzz.search.mapping import BETWEEN
+from monofuzz.shrink import shrink
 from monofuzz.suite.listing import plural
 from monofuzz.suite.places import generated_graphs
 from monofuzz.suite.result import Result
@@ -194,6 +195,8 @@ def _hunted(subject: Subject, place: Place, claim: Claim, settings: Settings) ->
         return _summed(
             subject, place, claim, tally, _why(tally, place, hunt.stopped == "time"), None
         )
+    # The hunt may have run out of time before its find was small.
+    example = shrink(example, seconds=settings.time)
     found = example.found
     first = f"{found['graph_class']}-{found['graph_operators']}-{found['graph_seed']}"
     operators = int(found["graph_operators"])

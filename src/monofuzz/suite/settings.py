@@ -10,6 +10,8 @@ from monofuzz import budget as _budget
 from monofuzz.errors import UsageError, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from monofuzz.budget import Budget
 
 __all__ = ["POLICY_EXAMPLES", "RUNTIME_EXAMPLES", "Settings"]
@@ -64,13 +66,16 @@ class Settings:
             raise UsageError(f"allow_undecided is True or False, not {self.allow_undecided!r}")
 
     @classmethod
-    def of(cls, **given: Any) -> Settings:
-        """From keywords, naming the nearest known one for each that is unknown."""
-        known = [field.name for field in fields(cls)]
+    def of(cls, given: Mapping[str, Any], *, beside: Sequence[str] = ()) -> Settings:
+        """From keywords, naming the nearest known one for one that is unknown.
+
+        The keywords ``beside`` are known, too, but not for this.
+        """
+        own = [field.name for field in fields(cls)]
         for name in given:
-            if name not in known:
-                raise UsageError(f"there is no setting {name!r}{nearest(name, known)}")
-        return cls(**given)
+            if name not in own and name not in beside:
+                raise UsageError(f"there is no setting {name!r}{nearest(name, [*own, *beside])}")
+        return cls(**{name: value for name, value in given.items() if name in own})
 
 
 def _check_range(between: Any) -> None:

@@ -31,12 +31,11 @@ _MOST_RUNS = 300
 """How often a smaller trace is run before it is given up."""
 
 
-def budgets_of(system: System, settings: Settings) -> tuple[Any, Any]:
-    """The range of budgets of a small graph: all up to its peak, if none is named."""
+def budgets_of(system: System, settings: Settings, *, beyond: int = 0) -> tuple[Any, Any]:
+    """The range of budgets of a small graph: all up to ``beyond`` its peak, if none is named."""
     if settings.between is not None:
         return settings.between
-    peak: int = getattr(system, "peak")  # noqa: B009 (a system need not have one)
-    return 1, peak + 1
+    return 1, _peak(system) + beyond + 1
 
 
 def of_system(system: System, witness: Witness, settings: Settings) -> Breach:
@@ -92,6 +91,9 @@ class _StillBreaks:
         self._settings = settings
         self._budgets = witness.budgets
         self._constants = _constant_bytes(trace)
+        # A runtime may need more than a trace's peak, and break the claim only there: as far above
+        # it as it did so last, it is searched.
+        self._beyond = 0
 
     def __call__(self, trace: Trace) -> bool:
         # A runtime may not be made for every graph: what it cannot run is of no interest.
@@ -108,7 +110,7 @@ class _StillBreaks:
             (one,) = check(
                 system,
                 claims=(self._claim,),
-                between=budgets_of(system, self._settings),
+                between=budgets_of(system, self._settings, beyond=self._beyond),
                 max_runs=min(self._settings.max_runs, _MOST_RUNS),
                 tolerance=self._settings.tolerance,
                 jobs=0,
@@ -116,6 +118,7 @@ class _StillBreaks:
             witness = one.verdict.witness
         if witness is not None:
             self._budgets, self._constants = witness.budgets, _constant_bytes(trace)
+            self._beyond = max(witness.above.budget - _peak(system), 0)
         return witness
 
     def _moved(self, trace: Trace, runner: Runner) -> Witness | None:
@@ -138,6 +141,11 @@ def _breach(
 ) -> Breach:
     low, high = (happened(system.run(budget)) for budget in witness.budgets)
     return Breach(witness, low, high, trace, first, operators)
+
+
+def _peak(system: System) -> int:
+    peak: int = getattr(system, "peak")  # noqa: B009 (not every system has one)
+    return peak
 
 
 def _constant_bytes(trace: Trace) -> int:
