@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs.markdown import DOCS, ROOT
 
-NEEDED = ("mkdocs", "material", "mkdocstrings", "mkdocs_click")
+NEEDED = ("mkdocs", "material", "mkdocstrings")
 pytestmark = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in NEEDED),
     reason="building the site needs the extra docs",
@@ -104,3 +104,12 @@ def test_the_interface_is_in_the_reference(site: dict[Path, Page]) -> None:
         "monofuzz.errors.TraceError",
     ):
         assert name in names
+
+
+def test_every_command_and_option_is_in_the_reference(site: dict[Path, Page]) -> None:
+    path = next(path for path in site if path.name == "commands.html")
+    text = path.read_text(encoding="utf-8")
+    for command in ("map", "check", "traces-add"):
+        assert f"monofuzz-{command}" in site[path].names
+    assert "--thrash-as" in text
+    assert "UNSET" not in text
