@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
@@ -179,17 +180,29 @@ def test_steering_outside_a_test_measures_only() -> None:
     assert mst.steer(chain(), "lru", claim="cost") <= 1.0
 
 
-def test_steering_tells_hypothesis() -> None:
-    """Two steered systems in one test case have labels of their own; more are let be."""
-    observed = []
+def test_steering_tells_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each steered system of a test case has a label of its own; the fifth and later are let be."""
+    told: dict[str, float] = {}
 
-    @settings(max_examples=10, database=None, derandomize=True, deadline=None)
-    @given(st.lists(mst.systems(mst.traces(max_ops=3), "lru", steer="cost"), max_size=6))
-    def steered(systems: list[TraceSystem]) -> None:
-        observed.append(len(systems))
+    def target(observation: float, *, label: str) -> float:
+        told[label] = observation
+        return original(observation, label=label)
 
-    steered()
-    assert max(observed) > 4
+    original = hypothesis.target
+    monkeypatch.setattr("hypothesis.target", target)
+
+    steered = mst.systems(chain(), "lru", steer="cost")
+
+    @settings(max_examples=2, database=None, derandomize=True, deadline=None)
+    @given(st.lists(steered, min_size=5, max_size=6))
+    def test(systems: list[TraceSystem]) -> None:
+        assert len(systems) >= 5
+
+    test()
+    labels = [f"nearness to breaking cost, system {place}" for place in (1, 2, 3, 4)]
+    nearness = mst.steer(chain(), "lru", claim="cost")
+    assert 0 < nearness <= 1
+    assert told == dict.fromkeys(labels, nearness)
 
 
 @pytest.mark.parametrize(
