@@ -2,7 +2,7 @@
 
 Run from a checkout, with the public traces and a checkout of the reference simulator::
 
-    python -m tools.shrink_report --simrd DIR [--jobs 1 2] [--only NAME...] [--table-only]
+    python -m tools.shrink_report --simrd DIR [--jobs 1 2] [--only NAME...] [--check]
 
 Each trace is given two budgets at which its hole is known to be; nothing else is searched. Every
 result is checked: both runs replay, the reference simulator agrees with both, and no single pass
@@ -26,6 +26,7 @@ from monofuzz.explain.timeline import Timeline, parting, timeline
 from monofuzz.replay.system import TraceSystem
 from monofuzz.shrink import Interest, Keep, Reducer, seek_at, shrink
 from monofuzz.shrink.passes import PASSES
+from monofuzz.trace.model import COMPUTE, PIN, RELEASE
 
 if TYPE_CHECKING:
     from monofuzz.trace import Trace
@@ -50,6 +51,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, nargs="+", default=[1])
     parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--keep", nargs="+", choices=get_args(Keep), default=list(KEEPS))
+    parser.add_argument("--check", action="store_true", help="only check what is stored again")
     parser.add_argument("--table-only", action="store_true")
     given = parser.parse_args()
     if not given.table_only and given.simrd is None:
@@ -58,10 +60,18 @@ def main() -> None:
     results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in [] if given.table_only else given.only:
         for keep in given.keep:
-            results[f"{name} {keep}"] = result(name, keep, given.jobs, given.simrd)
+            if given.check:
+                results[f"{name} {keep}"] |= checked(name, keep, example_of(name), given.simrd)
+            else:
+                results[f"{name} {keep}"] = result(name, keep, given.jobs, given.simrd)
             RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
             print(name, keep, results[f"{name} {keep}"])  # noqa: T201
     (REPORTS / "shrink.md").write_text(table(results), encoding="utf-8")
+
+
+def example_of(name: str) -> Counterexample:
+    """The hole that is shrunk."""
+    return seek_at(TraceSystem(monofuzz.load(name), "dtr"), "feasibility", *CASES[name])
 
 
 def path_of(name: str, keep: Keep) -> Path:
@@ -71,7 +81,7 @@ def path_of(name: str, keep: Keep) -> Path:
 
 def result(name: str, keep: Keep, jobs: list[int], simrd: Path) -> dict[str, Any]:
     """Shrink one hole in one way, keep the result, and say what was checked."""
-    example = seek_at(TraceSystem(monofuzz.load(name), "dtr"), "feasibility", *CASES[name])
+    example = example_of(name)
     seconds: dict[str, float] = {}
     cpu: dict[str, float] = {}
     results = []
@@ -83,7 +93,6 @@ def result(name: str, keep: Keep, jobs: list[int], simrd: Path) -> dict[str, Any
     small = results[0]
     assert all(other == small for other in results), "the result depends on the threads"
     save(small, path_of(name, keep))
-    agreement = compare(load(path_of(name, keep)), simrd)
     return {
         "from": size_of(example.trace),
         "to": size_of(small.trace),
@@ -92,6 +101,15 @@ def result(name: str, keep: Keep, jobs: list[int], simrd: Path) -> dict[str, Any
         "seconds": seconds,
         "cpu": cpu,
         "tried": small.found["tried"],
+        **checked(name, keep, example, simrd),
+    }
+
+
+def checked(name: str, keep: Keep, example: Counterexample, simrd: Path) -> dict[str, Any]:
+    """What is true of a stored result."""
+    small = load(path_of(name, keep))
+    agreement = compare(small, simrd)
+    return {
         "minimal": is_minimal(small, example, keep),
         "replays": not small.differences(),
         "reference": f"{agreement.agree} of {agreement.runs}",
@@ -140,24 +158,33 @@ def mechanism(example: Counterexample) -> str:
     first, fits = low.events[at], example.above.budget
     assert first.kind == "evict"
     assert first.operator is not None
-    chosen = next(e for e in high.events[at:] if e.kind == "evict")
+    chosen = next((e for e in high.events[at:] if e.kind == "evict"), None)
     fail = high.events[-1]
     last = example.above.fail
     assert last is not None
     chain = waiting(high, trace)
     text = (
-        f"With {example.below.budget} bytes there is no room for {name(trace, first.operator)} "
-        f"until {storage(trace, first.storages[0])} is evicted; with {fits} there is, and the next "
-        f"to go is {storage(trace, chosen.storages[0])}. "
+        f"With {example.below.budget} bytes there is no room to compute "
+        f"{name(trace, first.operator)}{' again' if first.depth > 1 else ''} until "
+        f"{storage(trace, first.storages[0])} is evicted; with {fits} there is, and "
     )
-    if len(chain) > 1:
-        text += (
-            f"So {name(trace, chain[0])} later waits for "
-            + ", which waits for ".join(name(trace, op) for op in chain[1:])
-            + f": {len(chain)} nested operators hold what they have"
-        )
+    if chosen is None:
+        text += "nothing is evicted any more. "
     else:
-        text += f"When {name(trace, chain[0])} runs, what it reads is held"
+        text += f"the next to go is {storage(trace, chosen.storages[0])}. "
+    waits = ", which waits for ".join(name(trace, op) for op in chain[1:])
+    if trace.command[fail.command] != COMPUTE:
+        wanted = storage(trace, int(trace.operand[fail.command]))
+        text += f"At the end {wanted} is wanted, so {name(trace, chain[0])} is computed again"
+        text += f" and waits for {waits}: " if waits else ": "
+    elif waits:
+        text += f"So {name(trace, chain[0])} later waits for {waits}: "
+    else:
+        text += f"When {name(trace, chain[0])} runs, "
+    if waits:
+        text += f"{len(chain)} nested operators hold what they have"
+    else:
+        text += "what it reads, and what is left of what it made, is held"
     return text + (
         f", {last.pinned_bytes} of {fits} bytes cannot be evicted, and {last.request} more "
         f"{'byte is' if last.request == 1 else 'bytes are'} needed (after command {fail.command})."
@@ -169,7 +196,8 @@ def waiting(run: Timeline, trace: Trace) -> list[int]:
     fail = run.events[-1]
     there = run.resident(len(run.events) - 1)
     assert fail.kind == "fail"
-    chain = [int(trace.operand[fail.command])]
+    wanted = int(trace.operand[fail.command])
+    chain = [wanted if trace.command[fail.command] == COMPUTE else maker(trace, wanted)]
     while chain[-1] != fail.operator and len(chain) < fail.depth:
         missing = [
             int(trace.tensor_root[t])
@@ -214,10 +242,13 @@ def picture(trace: Trace) -> list[str]:
         gone = [
             tensor(trace, int(x))
             for c, x in zip(trace.command.tolist(), trace.operand.tolist(), strict=True)
-            if c == 3 and after(trace, k, int(x))
+            if c == RELEASE and after(trace, k, int(x))
         ]
         if gone:
             lines.append(f"    drop {', '.join(gone)}")
+    kept = [int(x) for x in trace.operand[trace.command == PIN]]
+    if kept:
+        lines.append(f"    keep {', '.join(tensor(trace, t) for t in kept)}")
     return lines
 
 
@@ -225,9 +256,9 @@ def after(trace: Trace, operator: int, tensor_id: int) -> bool:
     """Whether a tensor is dropped between this operator and the next."""
     seen = -1
     for c, x in zip(trace.command.tolist(), trace.operand.tolist(), strict=True):
-        if c == 0:
+        if c == COMPUTE:
             seen = int(x)
-        elif c == 3 and int(x) == tensor_id and seen == operator:
+        elif c == RELEASE and int(x) == tensor_id and seen == operator:
             return True
     return False
 
