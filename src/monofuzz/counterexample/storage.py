@@ -195,7 +195,7 @@ def _decode(data: bytes, label: str) -> _File:
 
 def _place(error: msgspec.DecodeError) -> str:
     text = str(error)
-    return text[:1].lower() + text[1:]
+    return text if text.startswith("JSON") else text[:1].lower() + text[1:]
 
 
 def _check(example: Counterexample, file: _File, label: str) -> None:
