@@ -56,8 +56,12 @@ def test_no_single_pass_improves_on_the_result(keep: Keep) -> None:
             assert not reducer.stopped
 
 
+@pytest.mark.parametrize("exact", [0, 160], ids=["sampled", "mapped"])
 @pytest.mark.parametrize("keep", get_args(Keep))
-def test_the_result_does_not_depend_on_threads(keep: Keep) -> None:
+def test_the_result_does_not_depend_on_threads(
+    keep: Keep, exact: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("monofuzz.shrink.interest.EXACT_COMMANDS", exact)
     (example,) = holes(12, 1)
     one, two, five = (shrink(example, keep=keep, jobs=jobs) for jobs in (1, 2, 5))
     assert one == two == five
