@@ -418,6 +418,15 @@ class TestBesideOthers:
         for name in ("policy", "trace", "claim", "between", "max-examples", "seed"):
             assert f"--monofuzz-{name}" in text
 
+    def test_the_documentation_has_all_options(self, project: Project) -> None:
+        page = Path(__file__).parents[2] / "docs" / "how-to" / "test-your-planner.md"
+        text = page.read_text(encoding="utf-8")
+        options = set(re.findall(r"--(monofuzz-[a-z-]+)", said(project.run("--help"))))
+        assert len(options) == 8
+        for option in options:
+            assert f"`--{option}" in text
+            assert f"`{option.replace('-', '_')}`" in text
+
     def test_workers_of_xdist(self, project: Project) -> None:
         pytest.importorskip("xdist")
         test = suite("runtime=planner.greedy, trace=['corpus', 'generated'], max_examples=50")
