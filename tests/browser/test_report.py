@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from monofuzz.counterexample import load
 from monofuzz.report.page import write_page
 from monofuzz.report.palette import DARK, LIGHT
 from monofuzz.search.regimes import Map
 from monofuzz.search.verdict import holes
-from tests.report.maps import PEAK, all_kinds, map_of
+from tests.report.maps import PEAK, all_kinds, counterexample, map_of
 from tools.browser import Browser
 
-EXAMPLE = (
-    Path(__file__).parents[2] / "corpus" / "counterexamples" / "dtr" / "free-feasibility-worst.json"
-)
 WORDS = {
     "ok": "runs",
     "oom": "fails: out of memory",
@@ -350,7 +346,7 @@ def test_themes(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_a_counterexample_is_stepped_through(browser: Browser, tmp_path: Path) -> None:
-    example = load(EXAMPLE)
+    example = counterexample()
     show(browser, tmp_path, example)
 
     def words() -> list[str]:
@@ -363,21 +359,21 @@ def test_a_counterexample_is_stepped_through(browser: Browser, tmp_path: Path) -
     keys(browser, HOME, ".stepper")
     assert words() == ["Before anything happens"] * 2
     keys(browser, ARROW_RIGHT, ".stepper")
-    assert words() == ["Computes a, 16 bytes."] * 2
+    assert words() == ["Computes a, 3 bytes."] * 2
     assert "step 1 of" in count()
     keys(browser, ARROW_RIGHT * 2 + ARROW_LEFT, ".stepper")
     assert "step 2 of" in count()
     keys(browser, END, ".stepper")
     fail = example.above.fail
     assert fail is not None
-    assert "Out of memory for a" in words()[1]
+    assert "Out of memory for e" in words()[1]
     assert f"{fail.over_by} byte" in words()[1]
     log = browser.all(".side:last-child .log li")
-    assert log[-1].text == "fail: no room for a"
+    assert log[-1].text == "fail: no room for e"
     evictions = [one for one in log if one.text.startswith("evict")]
     assert len(evictions) == example.above.evictions
     browser.run("arguments[0].click()", evictions[-1])
-    assert "there was no other choice" in words()[1]
+    assert "the least score of 2 candidates, 0.09722; next would have been d with 0.6" in words()[1]
     assert browser.find(".side:last-child .pool .victim").text.endswith("evicted")
     keys(browser, "d", ".stepper")
     assert "where they part" in count()
@@ -386,9 +382,9 @@ def test_a_counterexample_is_stepped_through(browser: Browser, tmp_path: Path) -
 def test_an_example_too_large_to_step_through_says_so(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("monofuzz.report.stepping.STEPPED_OPERATORS", 5)
-    show(browser, tmp_path, load(EXAMPLE))
-    assert "not shown event by event: with more than 5 operators" in browser.find(".none").text
+    monkeypatch.setattr("monofuzz.report.stepping.STEPPED_OPERATORS", 4)
+    show(browser, tmp_path, counterexample())
+    assert "not shown event by event: with more than 4 operators" in browser.find(".none").text
 
 
 def test_hostile_names_are_shown_as_they_are(browser: Browser, tmp_path: Path) -> None:
@@ -403,13 +399,13 @@ def test_hostile_names_are_shown_as_they_are(browser: Browser, tmp_path: Path) -
 def test_a_phone_needs_no_scrolling_sideways(browser: Browser, tmp_path: Path) -> None:
     browser.look(width=360, height=800)
     name = "a-rather-long-name-of-a-trace-that-someone-recorded-last-tuesday"
-    show(browser, tmp_path, all_kinds(trace=name), all_kinds(policy="lru"), load(EXAMPLE))
+    show(browser, tmp_path, all_kinds(trace=name), all_kinds(policy="lru"), counterexample())
     browser.settle()
     assert browser.run("return document.documentElement.scrollWidth") == 360
 
 
 def test_every_control_has_a_name(browser: Browser, tmp_path: Path) -> None:
-    show(browser, tmp_path, all_kinds(), all_kinds(policy="lru"), load(EXAMPLE))
+    show(browser, tmp_path, all_kinds(), all_kinds(policy="lru"), counterexample())
     nameless = browser.run(
         "return [...document.querySelectorAll('button, input, [tabindex=\"0\"], a')]"
         ".filter((one) => !one.textContent.trim() && !one.getAttribute('aria-label')"

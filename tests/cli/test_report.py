@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from monofuzz.cli import exits
+from monofuzz.counterexample import save
 from tests.cli.support import HOLE, Run
-
-EXAMPLE = (
-    Path(__file__).parents[2] / "corpus" / "counterexamples" / "dtr" / "free-feasibility-worst.json"
-)
+from tests.report.maps import counterexample
 
 
 @pytest.fixture
@@ -25,7 +23,8 @@ def maps(run: Run, tmp_path: Path) -> list[Path]:
 
 def test_a_page_of_maps_and_a_counterexample(run: Run, maps: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    result = run("report", *maps, EXAMPLE, "--out", page, "--title", "a & b")
+    save(counterexample(), tmp_path / "hole.json")
+    result = run("report", *maps, tmp_path / "hole.json", "--out", page, "--title", "a & b")
     assert result.exit_code == exits.DONE
     assert result.stdout == ""
     assert "3 items" in result.stderr

@@ -1,9 +1,11 @@
-"""Maps made by hand, for the tests of figures and pages."""
+"""Maps and a counterexample made by hand, for the tests of figures and pages."""
 
 from __future__ import annotations
 
+from monofuzz.counterexample import Counterexample, examine
 from monofuzz.search.regimes import Map, Origin
 from monofuzz.search.rows import STATUSES, rows_from
+from tests.examples import five_operators
 
 PEAK = 10**9
 
@@ -41,3 +43,10 @@ def all_kinds(trace: str = "some-trace", policy: str = "dtr") -> Map:
         trace=trace,
         policy=policy,
     )
+
+
+def counterexample() -> Counterexample:
+    """Five operators that run with 16 bytes, and not with 17."""
+    found = examine(five_operators(), "dtr", "feasibility", engine="interpreted")
+    assert found is not None
+    return found

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import math
 import re
 import struct
 import zlib
@@ -18,16 +19,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monofuzz.counterexample import Counterexample, load
+from monofuzz.counterexample import save
 from monofuzz.errors import MonofuzzError, StoredFileError, UsageError
+from monofuzz.report import stepping
 from monofuzz.report.inputs import load_item
 from monofuzz.report.page import SCRIPTS, render, write_page
 from monofuzz.report.payload import EXACT, map_blob, pack
+from monofuzz.report.story import tell
 from monofuzz.search.verdict import cliffs, holes
-from tests.report.maps import all_kinds, map_of
+from tests.report.maps import all_kinds, counterexample, map_of
 
-CORPUS = Path(__file__).parents[2] / "corpus" / "counterexamples"
-EXAMPLE = CORPUS / "dtr" / "free-feasibility-worst.json"
 HOSTILE = "</script><img src=x onerror=alert(1)>&\"'\ud800"
 
 
@@ -77,7 +78,7 @@ def test_a_blob_holds_the_map() -> None:
     assert (lo == table["lo"]).all()
     for name in ("status", "certified", "overhead", "evictions", "peak_memory"):
         assert (columns[name] == table[name]).all()
-    assert [hole[:2] for hole in head["holes"]] == [[hole.lo, hole.hi] for hole in holes(found)]
+    assert [one[:2] for one in head["holes"]] == [[one.lo, one.hi] for one in holes(found)]
     assert [cliff[0] for cliff in head["cliffs"]] == [cliff.at for cliff in cliffs(found)]
     assert head["cliffs"]
     assert head["gaps"] == [list(gap) for gap in found.gaps]
@@ -113,7 +114,7 @@ def test_budgets_that_a_browser_cannot_tell_apart_are_refused() -> None:
 
 
 def test_a_page_is_complete_and_loads_nothing() -> None:
-    page = Tags(render([all_kinds(), load(EXAMPLE)], title="mine"))
+    page = Tags(render([all_kinds(), counterexample()], title="mine"))
     assert not [tags for tags in page.tags if "src" in tags[1] or tags[0] in ("iframe", "object")]
     assert [tags for tags in page.tags if "href" in tags[1] and tags[0] == "link"] == [
         ("link", {"rel": "icon", "href": "data:,"})
@@ -155,7 +156,7 @@ def test_no_script_of_the_page_makes_markup_from_text() -> None:
 
 
 def test_equal_items_give_equal_bytes() -> None:
-    assert render([all_kinds(), load(EXAMPLE)]) == render([all_kinds(), load(EXAMPLE)])
+    assert render([all_kinds(), counterexample()]) == render([all_kinds(), counterexample()])
 
 
 def test_a_page_of_nothing_is_refused() -> None:
@@ -169,12 +170,12 @@ def test_titles_say_what_is_there() -> None:
 
     assert title(all_kinds()) == "some-trace under dtr"
     assert title(map_of((1, 2, "ok", 1.0), policy="")) == "some-trace"
-    assert title(load(EXAMPLE)) == "dtr breaks feasibility"
-    assert title(all_kinds(), all_kinds(), load(EXAMPLE)) == "2 maps, 1 counterexample"
+    assert title(counterexample()) == "dtr breaks feasibility"
+    assert title(all_kinds(), all_kinds(), counterexample()) == "2 maps, 1 counterexample"
 
 
 def test_an_example_holds_both_runs() -> None:
-    example = load(EXAMPLE)
+    example = counterexample()
     blob = re.findall(r'class="blob">([^<]*)<', render([example]))[0]
     head, _ = unpack(blob)
     below, above = head["runs"]
@@ -183,7 +184,8 @@ def test_an_example_holds_both_runs() -> None:
     assert above["events"][-1]["kind"] == "fail"
     choices = [event["choice"] for event in above["events"] if event["choice"]]
     assert len(choices) == example.above.evictions
-    assert choices[-1]["score"] == "∞"
+    assert choices[0]["score"] == 3.0
+    assert choices[0]["candidates"] == 2
     storages = {int(root): storage["size"] for root, storage in head["graph"]["storages"].items()}
     for event in below["events"]:
         if event["kind"] == "evict":
@@ -192,8 +194,24 @@ def test_an_example_holds_both_runs() -> None:
             assert event["memory"] - event["pinned"] == sum(storages[s] for s in event["pool"])
 
 
+def test_infinite_scores_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = counterexample()
+    story = tell(example)
+    events = [
+        dataclasses.replace(event, choice=dataclasses.replace(event.choice, score=math.inf))
+        if event.choice
+        else event
+        for event in story.high.events
+    ]
+    high = dataclasses.replace(story.high, events=tuple(events))
+    monkeypatch.setattr(stepping, "tell", lambda _: dataclasses.replace(story, high=high))
+    head, _ = unpack(stepping.example_blob(example))
+    choices = [event["choice"] for event in head["runs"][1]["events"] if event["choice"]]
+    assert [choice["score"] for choice in choices] == ["∞"] * example.above.evictions
+
+
 def test_an_example_that_lies_is_refused() -> None:
-    example = load(EXAMPLE)
+    example = counterexample()
     below = dataclasses.replace(example.below, evictions=99)
     with pytest.raises(StoredFileError, match=f"counterexample {example.id}: .*evictions"):
         render([dataclasses.replace(example, below=below)])
@@ -202,7 +220,8 @@ def test_an_example_that_lies_is_refused() -> None:
 def test_a_file_is_what_its_first_bytes_say(tmp_path: Path) -> None:
     all_kinds().save(tmp_path / "map.json")
     assert load_item(tmp_path / "map.json") == all_kinds()
-    assert isinstance(load_item(EXAMPLE), Counterexample)
+    save(counterexample(), tmp_path / "hole.map")
+    assert load_item(tmp_path / "hole.map").id == counterexample().id
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"{}", b"monofuzz map, format 1\n"])

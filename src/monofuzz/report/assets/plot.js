@@ -268,8 +268,12 @@ class Plot {
     const most = this.inner / 6;
     if (first + most < map.count && map.lo[first + Math.ceil(most)] < hi) return;
     pen.fillStyle = colours.card;
-    for (let row = first; row < map.count && map.hi[row] < hi; row += 1) {
-      pen.fillRect(Math.round(this.xOf(map.hi[row])) - 0.5, top, 1, height);
+    let from = this.xOf(Math.max(map.lo[first], lo));
+    for (let row = first; row + 1 < map.count && map.hi[row] < hi; row += 1) {
+      const seam = this.xOf(map.hi[row]);
+      const to = this.xOf(Math.min(map.hi[row + 1], hi));
+      if (seam - from > 6 && to - seam > 6) pen.fillRect(Math.round(seam) - 0.5, top, 1, height);
+      from = seam;
     }
   }
 
