@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.docs.markdown import DOCS, ROOT
+from tools.browser import Browser, chromium, missing
 
 NEEDED = ("mkdocs", "material", "mkdocstrings")
 pytestmark = pytest.mark.skipif(
@@ -113,3 +115,46 @@ def test_every_command_and_option_is_in_the_reference(site: dict[Path, Page]) ->
         assert f"monofuzz-{command}" in site[path].names
     assert "--thrash-as" in text
     assert "UNSET" not in text
+
+
+@pytest.fixture(scope="module")
+def browser(site: dict[Path, Page]) -> Iterator[Browser]:
+    lacking = missing()
+    if lacking:
+        pytest.skip(lacking)
+    with chromium() as window:
+        yield window
+
+
+def opened(browser: Browser, site: dict[Path, Page], name: str) -> None:
+    (path,) = [path for path in site if path.as_posix().endswith(f"/{name}.html")]
+    browser.driver.get(path.as_uri())
+    browser.until("return document.readyState === 'complete'")
+
+
+def test_search_works_from_files_by_keyboard_alone(
+    browser: Browser, site: dict[Path, Page]
+) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    browser.look(width=1280, height=900)
+    opened(browser, site, "cli")
+    browser.requests()
+    ActionChains(browser.driver).send_keys("/").perform()
+    browser.until("return document.activeElement.matches('.md-search__input')")
+    ActionChains(browser.driver).send_keys("thrashed").perform()
+    browser.until("return document.querySelector('.md-search-result__item') !== null")
+    ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
+    browser.until("return location.pathname.endsWith('/theory.html')")
+    asked = browser.requests()
+    assert asked
+    assert all(address.startswith(("file:", "data:", "blob:")) for address in asked), asked
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("name", ["tutorial", "theory", "reference/commands", "reference/python"])
+def test_no_page_is_wider_than_a_phone(browser: Browser, site: dict[Path, Page], name: str) -> None:
+    browser.look(width=390, height=800, dark=True)
+    opened(browser, site, name)
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
