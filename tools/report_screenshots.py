@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "reports" / "report"
 RESNET = ROOT / "reports" / "public" / "dtr-resnet32.map"
-EXAMPLE = ROOT / "corpus" / "counterexamples" / "dtr" / "free-feasibility-worst.json"
+EXAMPLE = ROOT / "corpus" / "counterexamples" / "dtr" / "training-cost-worst.json"
 GRID = [(trace, policy) for policy in ("dtr", "dtr-eq") for trace in ("demo", "resnet32")]
 MOST_BYTES = 300_000
 # Key strokes in the chart: the third hole; and from there to single bytes.

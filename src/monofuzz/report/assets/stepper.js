@@ -77,7 +77,7 @@ function layout(operators, storages) {
   return { depth, rank, columns: layers.length, tallest };
 }
 
-const NODE = { width: 66, height: 34, across: 104, down: 48 };
+const NODE = { width: 60, height: 34, across: 90, down: 48 };
 const DRAWN = 80; // operators, above which a graph is no help
 
 /** One of the two runs. */
@@ -265,15 +265,20 @@ class Side {
     const { operators, storages } = this.graph;
     const { depth, rank, columns, tallest } = layout(operators, storages);
     const width = (columns - 1) * NODE.across + NODE.width + 8;
-    const height = (tallest - 1) * NODE.down + NODE.height + 20;
+    const bendOf = (/** @type {number} */ layers) => (layers > 1 ? NODE.down * (0.35 + 0.2 * Math.min(layers, 5)) : 0);
+    const jumps = operators.flatMap((/** @type {any} */ operator, /** @type {number} */ index) =>
+      operator.reads.map((/** @type {number} */ root) => depth[index] - depth[storages[root].maker]));
+    const height = (tallest - 1) * NODE.down + NODE.height + Math.max(20, 1.5 * bendOf(Math.max(1, ...jumps)) - NODE.height / 2);
     const x = (/** @type {number} */ index) => 4 + depth[index] * NODE.across;
     const y = (/** @type {number} */ index) => height / 2 + rank[index] * NODE.down;
     const edges = operators.flatMap((/** @type {any} */ operator, /** @type {number} */ index) =>
       operator.reads.map((/** @type {number} */ root) => {
         const from = storages[root].maker;
         const [x1, y1, x2, y2] = [x(from) + NODE.width, y(from), x(index), y(index)];
-        const far = depth[index] - depth[from] > 1;
-        const bend = far ? (y1 + y2) / 2 <= height / 2 ? -NODE.down * 0.62 : NODE.down * 0.62 : 0;
+        // Past other operators: above them or below them, one after the other in a row.
+        const middle = (y1 + y2) / 2 - height / 2;
+        const up = middle < 0 || (middle === 0 && depth[from] % 2 === 0);
+        const bend = bendOf(depth[index] - depth[from]) * (up ? -1 : 1);
         const half = Math.max((x2 - x1) / 2, 16);
         return svg("path", { class: "edge", d: `M${x1},${y1} C${x1 + half},${y1 + bend} ${x2 - half},${y2 + bend} ${x2},${y2}` });
       }));
