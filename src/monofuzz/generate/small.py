@@ -69,9 +69,10 @@ GRAPH_WORDS = COMMAND + 4 * 64
 # The state of a run: a block ``s``. A record for each storage, the stack, registers.
 FIELDS = 16
 (
-    LA, ENTRY, LOCKS, EVC, DOWN, DOWN_EDGE, UP, UP_EDGE, DOWN_COST, UP_COST, CLASS, CLASS_COST,
+    LA, ENTRY, LOCKS, EVC, DOWN, DOWN_EDGE, DOWN_COST, UP, UP_EDGE, UP_COST, CLASS, CLASS_COST,
     CLASS_MEMBERS,
 ) = range(13)  # fmt: skip
+EDGE, SUM = 1, 2  # where they stand in either direction of a region, DOWN or UP
 STACK, FRAME = 64 * FIELDS, 4
 F_OP, F_TENSOR, F_MISSING = range(3)
 REGISTERS = STACK + 64 * FRAME
@@ -144,64 +145,59 @@ def reach(g: Any, v: int, links: int, material: int, created: int) -> tuple[int,
 
 
 @jit
-def rebuild_down(g: Any, s: Any, v: int, material: int, created: int) -> None:
-    members, edge = reach(g, v, T_CHILDREN, material, created)
-    s[v * FIELDS + DOWN] = members
-    s[v * FIELDS + DOWN_EDGE] = edge
-    s[v * FIELDS + DOWN_COST] = cost_of(g, members)
+def rebuild(g: Any, s: Any, v: int, side: int, links: int, material: int, created: int) -> None:
+    """One region of a storage, made anew."""
+    members, edge = reach(g, v, links, material, created)
+    at = v * FIELDS + side
+    s[at] = members
+    s[at + EDGE] = edge
+    s[at + SUM] = cost_of(g, members)
 
 
 @jit
-def rebuild_up(g: Any, s: Any, v: int, material: int, created: int) -> None:
-    members, edge = reach(g, v, T_PARENTS, material, created)
-    s[v * FIELDS + UP] = members
-    s[v * FIELDS + UP_EDGE] = edge
-    s[v * FIELDS + UP_COST] = cost_of(g, members)
-
-
-@jit
-def rebuild(g: Any, s: Any, fresh: int, material: int, created: int) -> None:
-    """Storages have become material: the regions that they end, and their own."""
+def appear(g: Any, s: Any, fresh: int, material: int, created: int) -> None:
+    """Storages have become material: their own regions, and those that they end."""
     above = below = 0
-    rest = fresh
-    while rest:
-        v = first_of(rest)
-        rest &= rest - 1
-        rebuild_down(g, s, v, material, created)
-        rebuild_up(g, s, v, material, created)
+    while fresh:
+        v = first_of(fresh)
+        fresh &= fresh - 1
+        rebuild(g, s, v, DOWN, T_CHILDREN, material, created)
+        rebuild(g, s, v, UP, T_PARENTS, material, created)
         above |= s[v * FIELDS + UP_EDGE]
         below |= s[v * FIELDS + DOWN_EDGE]
     while above:
-        rebuild_down(g, s, first_of(above), material, created)
+        rebuild(g, s, first_of(above), DOWN, T_CHILDREN, material, created)
         above &= above - 1
     while below:
-        rebuild_up(g, s, first_of(below), material, created)
+        rebuild(g, s, first_of(below), UP, T_PARENTS, material, created)
         below &= below - 1
 
 
 @jit
-def absorb(g: Any, s: Any, v: int) -> None:
-    """Storage v has been evicted: the regions that it bounded take it and what lies beyond it."""
-    at = v * FIELDS
+def absorb(g: Any, s: Any, v: int, side: int, other: int) -> None:
+    """Storage v has been evicted: on one side, the regions that end at it take in what lies beyond.
+
+    ``side`` is the direction of those regions, ``other`` that in which their storages lie.
+    """
+    at = v * FIELDS + side
     bit = 1 << v
-    rest = s[at + UP_EDGE]
+    rest = s[v * FIELDS + other + EDGE]
     while rest:
-        p = first_of(rest) * FIELDS
+        into = first_of(rest) * FIELDS + side
         rest &= rest - 1
-        s[p + DOWN_EDGE] = (s[p + DOWN_EDGE] & ~bit) | s[at + DOWN_EDGE]
-        more = (bit | s[at + DOWN]) & ~s[p + DOWN]
-        s[p + DOWN] |= more
-        s[p + DOWN_COST] += cost_of(g, more)
-    rest = s[at + DOWN_EDGE]
-    while rest:
-        c = first_of(rest) * FIELDS
-        rest &= rest - 1
-        s[c + UP_EDGE] = (s[c + UP_EDGE] & ~bit) | s[at + UP_EDGE]
-        more = (bit | s[at + UP]) & ~s[c + UP]
-        s[c + UP] |= more
-        s[c + UP_COST] += cost_of(g, more)
-    s[at + DOWN] = s[at + DOWN_EDGE] = s[at + UP] = s[at + UP_EDGE] = 0
-    s[at + DOWN_COST] = s[at + UP_COST] = 0
+        s[into + EDGE] = (s[into + EDGE] & ~bit) | s[at + EDGE]
+        more = (bit | s[at]) & ~s[into]
+        s[into] |= more
+        s[into + SUM] += cost_of(g, more)
+
+
+@jit
+def vanish(g: Any, s: Any, v: int) -> None:
+    """Storage v has been evicted: others absorb it, and it has no regions of its own."""
+    absorb(g, s, v, DOWN, UP)
+    absorb(g, s, v, UP, DOWN)
+    for k in range(v * FIELDS + DOWN, v * FIELDS + UP_COST + 1):
+        s[k] = 0
 
 
 # ---------------------------------------------------------------------------------- classes
@@ -615,7 +611,7 @@ def run(g: Any, w: Any, s: Any, own: Any, depth: int, budget: int) -> tuple[int,
             memory -= g[TENSOR + v * TENSOR_FIELDS + T_SIZE]
             s[v * FIELDS + EVC] += 1
             if regions:
-                absorb(g, s, v)
+                vanish(g, s, v)
             if classes:
                 join_classes(g, s, v, material, created)
             if released >= 0:
@@ -646,7 +642,7 @@ def run(g: Any, w: Any, s: Any, own: Any, depth: int, budget: int) -> tuple[int,
                 leave_class(g, s, first_of(rest))
                 rest &= rest - 1
         if regions:
-            rebuild(g, s, fresh, material, created)
+            appear(g, s, fresh, material, created)
         pool |= fresh
         rest = fresh & ~(1 << t)
         while rest:
