@@ -23,7 +23,7 @@ from monofuzz.suite.shrinking import budgets_of, of_counterexample, of_system, o
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from monofuzz.search.verdict import Claim
+    from monofuzz.search.verdict import Claim, Witness
     from monofuzz.suite.places import Place
     from monofuzz.suite.result import Breach
     from monofuzz.suite.settings import Settings
@@ -74,6 +74,32 @@ def _system(subject: Subject, claim: Claim, settings: Settings) -> Result:
             f"{subject.name} takes no trace and has no peak: say between which budgets it is run, "
             "between=(LO, HI) in bytes"
         )
+    return _mapped(
+        subject, system, "", claim, settings, lambda witness: of_system(system, witness, settings)
+    )
+
+
+def _trace(subject: Subject, place: Place, claim: Claim, settings: Settings) -> Result:
+    trace = place.trace()
+    return _mapped(
+        subject,
+        subject.on(trace, limit=settings.limit),
+        place.name,
+        claim,
+        settings,
+        lambda witness: of_trace(subject, trace, witness, settings, place.name),
+    )
+
+
+def _mapped(
+    subject: Subject,
+    system: object,
+    place: str,
+    claim: Claim,
+    settings: Settings,
+    breach: Callable[[Witness], Breach],
+) -> Result:
+    """One system, searched in the range of the settings; ``place`` names its trace, if any."""
     (one,) = check(
         system,
         claims=(claim,),
@@ -84,45 +110,17 @@ def _system(subject: Subject, claim: Claim, settings: Settings) -> Result:
     )
     found, verdict = one.map, one.verdict
     _stop_if(found.stopped)
-    witness = verdict.witness
     return Result(
         subject=subject.name,
-        place="",
+        place=place,
         claim=claim,
         verdict=verdict.verdict,
         covered=found.covered,
         runs=found.runs,
-        graphs=0,
+        graphs=1 if place else 0,
         feasible=found.feasible,
         reason=verdict.reason,
-        breach=None if witness is None else of_system(system, witness, settings),
-    )
-
-
-def _trace(subject: Subject, place: Place, claim: Claim, settings: Settings) -> Result:
-    trace = place.trace()
-    (one,) = check(
-        subject.on(trace, limit=settings.limit),
-        claims=(claim,),
-        between=settings.between or BETWEEN,
-        max_runs=settings.max_runs,
-        time=settings.time,
-        tolerance=settings.tolerance,
-    )
-    found, verdict = one.map, one.verdict
-    _stop_if(found.stopped)
-    witness = verdict.witness
-    return Result(
-        subject=subject.name,
-        place=place.name,
-        claim=claim,
-        verdict=verdict.verdict,
-        covered=found.covered,
-        runs=found.runs,
-        graphs=1,
-        feasible=found.feasible,
-        reason=verdict.reason,
-        breach=None if witness is None else of_trace(subject, trace, witness, settings, place.name),
+        breach=None if verdict.witness is None else breach(verdict.witness),
     )
 
 
