@@ -158,7 +158,7 @@ def test_no_budget(run: Run) -> None:
 
 
 def test_unknown_command(run: Run) -> None:
-    assert "did you mean replay?" in refused(run, "reply")
+    assert "did you mean replay or report?" in refused(run, "reply")
 
 
 def test_a_map_file_that_is_none(run: Run, tmp_path: Path) -> None:
