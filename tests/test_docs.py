@@ -59,7 +59,7 @@ def test_each_page_is_in_the_navigation_once() -> None:
 def test_ci_runs_the_command_of_the_readme() -> None:
     commands = re.findall(r"^python3 -m venv .*$", read(ROOT / "README.md"), re.MULTILINE)
     assert len(commands) == 2
-    assert commands[1].endswith("pytest")
+    assert commands[1].endswith("pytest -n auto")
     assert commands[1] in read(ROOT / ".ci" / "run").splitlines()
 
 
