@@ -13,15 +13,10 @@ from tests.docs.markdown import DOCS, PAGES, ROOT, anchors, blocks, links, name_
 from tests.docs.program import FILES, Program
 
 LANGUAGES = FILES | {"sh", "text"}
-SLOW = {"docs/strategies.md"}
-WITH_CODE = [
-    pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] * (name_of(page) in SLOW))
-    for page in PAGES
-    if blocks(read(page))
-]
+WITH_CODE = [page for page in PAGES if blocks(read(page))]
 
 
-@pytest.mark.parametrize("page", WITH_CODE)
+@pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
 def test_code_runs_and_prints_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
