@@ -198,6 +198,9 @@ class _Hunter:
         started = _time.perf_counter()
         end = None if time is None else started + time
         chunk = _FIRST_CHUNK
+        if max_examples is not None:
+            # Few graphs are shared out among the sizes: the first is not to have them all.
+            chunk = min(chunk, -(-max_examples // len(self._samplers)))
         try:
             while not result.stopped:
                 sizes = self._sizes()

@@ -60,6 +60,13 @@ def test_no_example_is_none() -> None:
     assert hunt("dtr", max_examples=5, min_operators=2, max_operators=2) is None
 
 
+def test_few_examples_are_shared_out_among_the_sizes() -> None:
+    (result,) = hunt_all(["dtr"], max_examples=200, goal="worst")
+    assert sorted(result.searched) == list(range(2, 9))
+    assert result.graphs == 200
+    assert max(result.searched.values()) == 29
+
+
 def test_all_policies_see_the_same_graphs() -> None:
     results = hunt_all(["dtr", "lru"], max_examples=3000, goal="worst")
     assert [result.policy for result in results] == ["dtr", "lru"]
