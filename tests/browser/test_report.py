@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -402,6 +403,19 @@ def test_a_phone_needs_no_scrolling_sideways(browser: Browser, tmp_path: Path) -
     show(browser, tmp_path, all_kinds(trace=name), all_kinds(policy="lru"), counterexample())
     browser.settle()
     assert browser.run("return document.documentElement.scrollWidth") == 360
+
+
+def test_long_labels_are_wrapped(browser: Browser, tmp_path: Path) -> None:
+    example = counterexample()
+    trace = dataclasses.replace(example.trace, op_label=("x" * 400,) * example.trace.n_ops)
+    show(browser, tmp_path, dataclasses.replace(example, trace=trace))
+    browser.settle()
+    assert "xxx" in browser.find(".log").text
+    assert browser.run("return document.documentElement.scrollWidth") == 1280
+    for step in browser.all(".log li"):
+        browser.run("arguments[0].click()", step)
+        browser.settle()
+        assert browser.run("return document.documentElement.scrollWidth") == 1280
 
 
 def test_every_control_has_a_name(browser: Browser, tmp_path: Path) -> None:
