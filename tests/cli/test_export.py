@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from monofuzz.search.mapfile import MAGIC
 from tests.cli.support import HOLE, Run
 
 EXAMPLE = (
@@ -46,10 +47,13 @@ def test_width_changes_the_figure(run: Run) -> None:
 def test_refusals_are_sentences(run: Run, tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text(EXAMPLE.read_text().replace('"cost": 1', '"cost": 2', 1))
+    found = tmp_path / "found.json"
+    found.write_bytes(MAGIC + b"1\n")
     for words, expected in (
         (("export", tmp_path / "none.json", "-f", "svg"), "no such file"),
         (("export", HOLE, "-f", "svg"), "no counterexample"),
         (("export", broken, "-f", "svg"), "is malformed"),
+        (("export", found, "-f", "svg"), "it is a map"),
         (("export", EXAMPLE, "-f", "svg", "--out", tmp_path / "x.png"), "ends in .svg"),
         (("export", EXAMPLE, "-f", "pdf"), "'pdf' is not one of"),
     ):

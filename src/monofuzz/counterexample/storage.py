@@ -20,6 +20,7 @@ from monofuzz.counterexample.signature import Signature
 from monofuzz.errors import MonofuzzError, StoredFileError, TraceError
 from monofuzz.replay.outcome import Fail, Outcome
 from monofuzz.replay.policy import parse
+from monofuzz.search.mapfile import MAGIC as MAP_MAGIC
 from monofuzz.trace.columns import Columns
 from monofuzz.trace.files import read_file, write_atomically
 from monofuzz.trace.model import COMPUTE, GET, PIN, RELEASE, Trace, TraceMeta
@@ -176,6 +177,8 @@ def load(path: str | os.PathLike[str], *, trace: Trace | None = None) -> Counter
 
 
 def _decode(data: bytes, label: str) -> _File:
+    if data.startswith(MAP_MAGIC):
+        raise StoredFileError(f"{label}: this is no counterexample: it is a map")
     try:
         head = msgspec.json.decode(data, type=_Head)
     except msgspec.DecodeError as error:

@@ -195,7 +195,9 @@ def _version(data: bytes, path: str) -> tuple[int, int]:
     end = data.find(b"\n", 0, len(MAGIC) + 12)
     digits = data[len(MAGIC) : end]
     if end < 0 or not data.startswith(MAGIC) or not digits.isdigit():
-        raise StoredFileError(f"{path}: this is not a map file; choose another name for the map")
+        raise StoredFileError(
+            f"{path}: this is not a map file, as monofuzz map --out FILE writes them; name another"
+        )
     return int(digits), end + 1
 
 
