@@ -118,7 +118,21 @@ def test_different_budgets_on_different_days_say_nothing() -> None:
     found = cost(rows)
     assert found.verdict == "undecided"
     assert found.comparisons == 0
-    assert found.reason == "no two budgets are together in two sweeps, so that the noise is unknown"
+    assert found.reason.startswith("no two budgets are together in two sweeps, so that the noise")
+
+
+def test_days_with_one_budget_each_are_not_compared() -> None:
+    rows = [
+        {"budget": budget, "time": time, "sweep": day}
+        for budget, day, times in (
+            (4, "monday", (10.0, 10.1, 9.9, 10.0)),
+            (8, "tuesday", (12.0, 12.1, 11.9, 12.0)),
+        )
+        for time in times
+    ]
+    assert cost(rows).verdict == "undecided"
+    assert cost(rows, noise=0).verdict == "undecided"
+    assert cost([{**row, "sweep": "all"} for row in rows]).verdict == "refuted"
 
 
 # -- feasibility ----------------------------------------------------------------------------------

@@ -251,9 +251,11 @@ def test_any_column_can_be_the_cost() -> None:
         read(text, column="peak")
 
 
-def test_sweeps_pair_runs_only_if_they_share_budgets() -> None:
+def test_sweeps_pair_runs_unless_their_names_only_number_the_runs() -> None:
     assert read("budget,time,sweep\n1,1,a\n2,1,a\n1,1,b\n2,1,b\n").sweeps == 2
+    assert read("budget,time,sweep\n1,1,a\n1,1,a\n2,1,b\n2,1,b\n").sweeps == 2
     assert read("budget,time,run\n1,1,1\n2,1,2\n1,1,3\n2,1,4\n").sweeps == 0
+    assert read("budget,time,sweep\n1,1,a\n2,1,a\n1,1,a\n2,1,a\n").sweeps == 0
 
 
 def test_errors_survive_pickling() -> None:

@@ -523,7 +523,10 @@ def _why_no_rise(curve: _Curve, comparisons: int, detectable: float | None, *, p
     if timed < 2:
         return "only one budget has times"
     if not comparisons and paired:
-        return "no two budgets are together in two sweeps, so that the noise is unknown"
+        return (
+            "no two budgets are together in two sweeps, so that the noise is unknown: measure all "
+            "budgets in each sweep"
+        )
     if not comparisons:
         return "fewer than two budgets were measured twice, so that the noise is unknown"
     reason = (

@@ -402,7 +402,8 @@ class _Reader:
             cost=1 / cost if self._rising or named.startswith("throughput") else cost,
             grain=grain,
             sweep=sweep,
-            sweeps=len(names) if _shared(sweep, at, len(names)) else 0,
+            # A name for each run only numbers the runs; one name for all divides nothing.
+            sweeps=len(names) if 1 < len(names) < len(sweep) else 0,
             costs=named,
         )
 
@@ -462,13 +463,3 @@ def _as_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return f"{value:.1f}"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _shared(sweep: NDArray[np.intp], budget: NDArray[np.intp], count: int) -> bool:
-    """Whether any sweep has more than one budget, so that it pairs runs."""
-    if count < 2:
-        return False
-    least, largest = np.full(count, np.iinfo(np.intp).max), np.full(count, -1)
-    np.minimum.at(least, sweep, budget)
-    np.maximum.at(largest, sweep, budget)
-    return bool((least < largest).any())
