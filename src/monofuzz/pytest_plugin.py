@@ -194,7 +194,11 @@ def _places(config: pytest.Config, subject: Subject, given: dict[str, Any]) -> l
     sources = _chosen(config, "trace", given)
     if sources is None:
         return default_places()
-    return [_place(one) for one in (sources if isinstance(sources, list | tuple) else [sources])]
+    if isinstance(sources, list | tuple):
+        if not sources:
+            raise UsageError("trace is an empty list: there is nothing to look at")
+        return [_place(one) for one in sources]
+    return [_place(sources)]
 
 
 def _subjects(config: pytest.Config, given: dict[str, Any]) -> list[Subject]:
@@ -324,7 +328,7 @@ class _Checker:
                 result = examine(
                     case.subject, case.place, case.claim, case.settings, announce=self._announce
                 )
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise error.with_traceback(_outside(error.__traceback__)) from None
         self._record(case, result)
         if result.breach is not None:

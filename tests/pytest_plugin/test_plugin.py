@@ -198,7 +198,7 @@ class TestFailures:
         if "runtime" in what:
             assert "a = op()  # 1 byte; 1 ns" in text
         assert ("more memory fails" if claim == "feasibility" else "more memory costs more") in text
-        low, high = (int(b) for b in re.findall(r"^E +at +(\d+) bytes:", text, re.MULTILINE))
+        low, high = (int(b) for b in re.findall(r"^E +at +(\d+) bytes?:", text, re.MULTILINE))
         assert low < high
         command = command_of(result)
         assert command[-2:] == [str(low), str(high + 1)]
@@ -362,6 +362,7 @@ class TestMisuse:
             ),
             ("policy='dtr', runtime=planner.odd", "not of both"),
             ("policy='dtr', trace='demoo'", "did you mean demo"),
+            ("policy='dtr', trace=[]", "trace is an empty list: there is nothing to look at"),
             ("policy='dtr', trace=7", "a trace is a name, a path or a monofuzz.Trace"),
             (
                 "policy='dtr', claim='speed'",
@@ -409,6 +410,12 @@ class TestMisuse:
         result = project.run(test=test)
         result.assert_outcomes(failed=1)
         assert "there is no setting 'max_exmples'; did you mean max_examples" in said(result)
+
+    def test_a_call_that_looks_at_nothing(self, project: Project) -> None:
+        test = "def test_it(monofuzz):\n    monofuzz.assert_monotone('lru', trace=[])\n"
+        result = project.run(test=test)
+        result.assert_outcomes(failed=1)
+        assert "trace is an empty list" in said(result)
 
 
 class TestBesideOthers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from bisect import bisect_right
 from typing import Any
 
@@ -87,6 +88,12 @@ def test_other_exceptions_go_through_with_the_budget() -> None:
     assert caught.value.__notes__ == ["monofuzz: while run ran at budget 5"]
 
 
+def test_a_runtime_that_ends_the_process_is_told_of() -> None:
+    with pytest.raises(SystemExit) as caught:
+        check(lambda budget: sys.exit(0), between=(5, 9))
+    assert caught.value.__notes__ == ["monofuzz: while <lambda> ran at budget 5"]
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -95,6 +102,7 @@ def test_other_exceptions_go_through_with_the_budget() -> None:
         (math.nan, "a cost is finite, not nan"),
         (math.inf, "gives False"),
         (-1, "a cost is 0 or more, not -1"),
+        (10**400, "a cost is less than 1e308"),
     ],
 )
 def test_answers_that_say_nothing_are_refused(answer: Any, words: str) -> None:

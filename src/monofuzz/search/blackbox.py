@@ -127,7 +127,7 @@ class BlackBox:
         """The run at ``budget``. Raises `MonofuzzError` for an answer that says nothing."""
         try:
             answer = self._call(budget)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not _out_of_memory(error):
                 error.add_note(f"monofuzz: while {self._subject} ran at budget {budget}")
                 raise
@@ -236,7 +236,11 @@ def _understood(answer: Any) -> Run:
 def _checked_cost(cost: object) -> None:
     if isinstance(cost, bool | np.bool_) or not isinstance(cost, numbers.Real):
         raise UsageError(f"a cost is a number, not {cost!r:.60}")
-    if not math.isfinite(cost):
+    try:
+        finite = math.isfinite(cost)
+    except OverflowError:
+        raise UsageError("a cost is less than 1e308, about the largest float") from None
+    if not finite:
         raise UsageError(f"a cost is finite, not {cost}; a run that does not succeed gives False")
     if cost < 0:
         raise UsageError(f"a cost is 0 or more, not {cost}")

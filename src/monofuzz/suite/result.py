@@ -62,8 +62,8 @@ class Result:
         lines = [
             f"{self.subject}: {more}",
             "",
-            f"  at {low:>{wide},} bytes: {breach.below}",
-            f"  at {high:>{wide},} bytes: {breach.above}",
+            f"  at {low:>{wide},} {'byte' if low == 1 else 'bytes'}: {breach.below}",
+            f"  at {high:>{wide},} {'byte' if high == 1 else 'bytes'}: {breach.above}",
         ]
         if breach.trace is not None:
             now = plural(breach.trace.n_operators, "operator")
