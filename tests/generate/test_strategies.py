@@ -225,6 +225,9 @@ def test_steering_tells_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: mst.dtr_logs(max_instructions=0), "max_instructions must be"),
         (lambda: mst.systems("demo"), "of must be a trace or a strategy"),  # type: ignore[arg-type]
         (lambda: mst.systems(steer="costs"), "did you mean cost"),  # type: ignore[arg-type]
+        (lambda: mst.systems(limit=0.5), "limit is a factor of the model's compute"),
+        (lambda: mst.systems(align=0), "align must be a whole number"),
+        (lambda: mst.systems(engine="quick"), "unknown engine 'quick'"),
         (lambda: mst.systems(under=3), "under must be a policy or"),  # type: ignore[arg-type]
         (lambda: mst.budgets("demo"), "expected a trace or a system"),  # type: ignore[arg-type]
         (lambda: mst.budget_pairs(chain(), max_edges=0), "max_edges must be"),

@@ -25,6 +25,7 @@ from monofuzz.generate.logs import draw_log
 from monofuzz.generate.moves import Kind, Move, play
 from monofuzz.generate.shapes import DROPS, SAVES, SHAPES, Shape, training_step
 from monofuzz.generate.steering import nearness
+from monofuzz.replay._jit import ENGINES
 from monofuzz.replay.policy import Policy, names, parse
 from monofuzz.replay.system import TraceSystem
 from monofuzz.search.verdict import CLAIMS
@@ -226,6 +227,10 @@ def systems(
     """
     if steer is not None:
         _check_claim("steer", steer)
+    # Refuses at once what a system would refuse when it is drawn; nothing is compiled for that.
+    least = training_step("chain", 1, sizes=(1,))
+    quick = "interpreted" if engine in ENGINES else engine
+    TraceSystem(least, "size", limit=limit, align=align, engine=quick)
     whole = st.builds(
         TraceSystem,
         _strategy("of", of, Trace, traces),
