@@ -509,8 +509,9 @@ def _counted(found: list[dict[str, Any]]) -> str:
             continue
         runs = sum(one["runs"] for one in mine)
         known = [one["covered"] for one in mine]
+        least, most = f"{min(known):.2%}", f"{max(known):.2%}"
+        shares = least if least == most else f"{least} to {most}"
         parts.append(
-            f"{len(mine)} undecided (nothing found in {runs:,} runs; "
-            f"{min(known):.2%} to {max(known):.2%} of the budgets known)"
+            f"{len(mine)} undecided (nothing found in {runs:,} runs; {shares} of the budgets known)"
         )
     return ", ".join(parts)
