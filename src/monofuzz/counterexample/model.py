@@ -113,9 +113,7 @@ class Counterexample:
         """The trace under the policy, ready to run."""
         from monofuzz.replay.system import TraceSystem
 
-        return TraceSystem(
-            self.trace, self.rule, limit=self.limit, align=self.align, engine=engine
-        )
+        return TraceSystem(self.trace, self.rule, limit=self.limit, align=self.align, engine=engine)
 
     def differences(self, *, engine: str = "compiled") -> list[str]:
         """What a replay of both budgets gives otherwise than recorded; empty when all is the same.
