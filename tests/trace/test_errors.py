@@ -381,3 +381,10 @@ def test_trace_that_keeps_what_is_released_has_no_log_form(tmp_path: Path) -> No
     build.release(0)
     with pytest.raises(TraceError, match="without a reference of its own"):
         save(build.finish(keep=[0, 1]), tmp_path / "a.log")
+
+
+def test_a_dash_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MonofuzzError, match="name a file"):
+        files.write_atomically("-", b"")
+    assert not list(tmp_path.iterdir())

@@ -343,9 +343,12 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write ``data`` to ``path`` completely or not at all.
 
     It is written beside the target, flushed to disk and renamed over it. Raises `MonofuzzError`
-    when the folder is missing, full or not writable.
+    when the folder is missing, full or not writable, or when the name is ``-``, by which most
+    people mean standard output.
     """
     target = Path(path)
+    if str(target) == "-":
+        raise MonofuzzError("'-' does not stand for standard output here: name a file")
     try:
         handle, temporary = tempfile.mkstemp(
             dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"
