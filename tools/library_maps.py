@@ -99,13 +99,14 @@ def table(found: dict[str, dict[str, dict[str, object]]]) -> list[str]:
         base = variants[""]
         peak, first = int(str(base["peak"])), base["first_feasible"]
         cliff, share = base["largest_cliff"], base["worse"]
+        widest = int(str(base["widest_hole"]))
         cells = [
             name,
             f"{int(str(base['complete_from'])) / peak:.4f}",
             f"{base['covered']:.2%}",
             "-" if first is None else f"{int(str(first)) / peak:.4f}",
             holes(base),
-            f"{int(str(base['widest_hole'])) / peak:.3%}",
+            f"{100 * widest / peak:.2g}%" if widest else "-",
             "-" if cliff is None else f"{cliff:.2f}x",
             "-" if share is None else f"{share:.1%}",
             *(holes(variants[v]) if v in variants else "-" for v in VARIANTS[1:]),
