@@ -20,7 +20,7 @@ from monofuzz.trace.model import COMPUTE, PIN, Trace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["canonical_hash", "canonical_order"]
+__all__ = ["canonical_hash", "canonical_order", "letters"]
 
 _WORDS = ("compute", "get", "pin", "release")
 _ROUNDS = 24
@@ -154,3 +154,13 @@ def _colours(trace: Trace, needs: Sequence[Sequence[tuple[int, bytes]]]) -> list
         if kinds == known:
             break
     return colours
+
+
+def letters(number: int) -> str:
+    """The name of the operator of that number where labels do not count: a, b, …, z, aa, ab, …"""
+    text = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        text = chr(ord("a") + rest) + text
+    return text

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 @click.command("check")
 @options.traces
 @options.policies
-@click.option(
-    "--claim",
-    type=click.Choice([*options.CLAIMS, "both"]),
-    default="both",
-    show_default=True,
-    help="feasibility: more memory never makes it fail. cost: more memory never makes it slower.",
-)
+@options.claims
 @options.between
 @options.search_options
 @options.run_options

@@ -31,13 +31,7 @@ _GOALS = ("smallest", "worst")
     help="What to evict; several, divided by commas or given again, see the same graphs. all: "
     "every built-in policy but random.",
 )
-@click.option(
-    "--claim",
-    type=click.Choice([*options.CLAIMS, "both"]),
-    default="both",
-    show_default=True,
-    help="feasibility: more memory never makes it fail. cost: more memory never makes it slower.",
-)
+@options.claims
 @click.option(
     "--class",
     "graph_class",
@@ -66,14 +60,7 @@ _GOALS = ("smallest", "worst")
 )
 @click.option("--min-ops", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--max-ops", type=click.IntRange(1), default=8, show_default=True)
-@click.option(
-    "--limit",
-    type=options.limit,
-    metavar="FACTOR|none",
-    default="60",
-    show_default=True,
-    help="A run thrashes when it computes more than FACTOR times the model's compute.",
-)
+@options.compute_limit
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -122,7 +122,14 @@ engine = click.option(
     help="Both run the same source; interpreted needs no compiler and is far slower.",
 )
 
-_limit = click.option(
+claims = click.option(
+    "--claim",
+    type=click.Choice([*CLAIMS, "both"]),
+    default="both",
+    show_default=True,
+    help="feasibility: more memory never makes it fail. cost: more memory never makes it slower.",
+)
+compute_limit = click.option(
     "--limit",
     type=limit,
     metavar="FACTOR|none",
@@ -142,7 +149,7 @@ _align = click.option(
     metavar="N",
     help="Round tensor sizes up to multiples of N bytes, as allocators do (often 512).",
 )
-run_options = _several(_limit, _timeout, _align)
+run_options = _several(compute_limit, _timeout, _align)
 
 _jobs = click.option(
     "-j",

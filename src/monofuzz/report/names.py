@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from monofuzz.canonical import letters
+
 if TYPE_CHECKING:
     from monofuzz.trace import Trace
 
@@ -25,7 +27,7 @@ class Names:
         labels = trace.op_label
         short = all(0 < len(name) <= _LONGEST and name.isalnum() for name in labels)
         kept = short and all(name.isascii() for name in labels) and len(set(labels)) == len(labels)
-        self._ops = list(labels) if kept else [_letters(k) for k in range(trace.n_ops)]
+        self._ops = list(labels) if kept else [letters(k) for k in range(trace.n_ops)]
         self.key: tuple[tuple[str, str], ...] = (
             () if kept else tuple(zip(self._ops, labels, strict=True))
         )
@@ -44,13 +46,3 @@ class Names:
 
     def tensors(self, tensors: tuple[int, ...]) -> str:
         return ", ".join(self._tensors[t] for t in tensors)
-
-
-def _letters(number: int) -> str:
-    """a, b, …, z, aa, ab, …"""
-    text = ""
-    number += 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        text = chr(ord("a") + rest) + text
-    return text

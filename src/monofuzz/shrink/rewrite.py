@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from monofuzz.canonical import letters
 from monofuzz.errors import TraceError
 from monofuzz.trace.columns import Columns
 from monofuzz.trace.model import COMPUTE, PIN, RELEASE, Trace, TraceMeta
@@ -188,16 +189,5 @@ def reordered(trace: Trace, order: Sequence[int]) -> Trace:
 
 def relabelled(trace: Trace) -> Trace:
     """The same trace with its operators named a, b, c, … in their order."""
-    import dataclasses
-
-    labels = tuple(_label(k) for k in range(trace.n_ops))
-    return dataclasses.replace(trace, op_label=labels, names=None)
-
-
-def _label(k: int) -> str:
-    letters = ""
-    k += 1
-    while k:
-        k, digit = divmod(k - 1, 26)
-        letters = chr(ord("a") + digit) + letters
-    return letters
+    labels = tuple(letters(k) for k in range(trace.n_ops))
+    return replace(trace, op_label=labels, names=None)
